@@ -31,11 +31,8 @@ def optuna_study() -> None:
 def ask_tell() -> None:
     from dre_plugins.space import Float, Integer
 
-    space = {
-        "learning_rate": Float(1e-3, 1.0, "log"),
-        "max_iter": Integer(5, 500),
-        "patience": Float(0.0, 1.0),
-    }
+    known = {"learning_rate": Float(1e-3, 1.0, "log"), "max_iter": Integer(5, 500)}
+    space = {**known, "patience": Float(0.0, 1.0)}
     loaded = dre_plugins.Prior.load("xgboost")  # AskTell takes no names
     study = dre_plugins.AskTell(space, seed=0, **{**OPTIONS, "prior": loaded})
     for _ in range(4):

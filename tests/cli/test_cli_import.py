@@ -82,18 +82,11 @@ def test_ray(dre, tmp_path):
     pytest.importorskip("ray")
     output = tmp_path / "tasks.json"
     make_ray(tmp_path / "experiment")
-    arguments = ("import", "ray", tmp_path / "experiment", "--mode", "min", "-o", output)
+    arguments = ("import", "ray", "--mode", "min", "-o", output, tmp_path / "experiment")
     assert "3 evaluations (3 complete)" in dre(*arguments, "--metric", "loss").output
     assert MetaDataset.load(output).tasks[0].values.tolist() == [-1 / 3] * 3
     assert "'loss'" in dre(*arguments, "--metric", "los", code=1).stderr
-    empty = (
-        "import",
-        "ray",
-        tmp_path / "experiment" / "train_0",
-        *arguments[3:],
-        "--metric",
-        "loss",
-    )
+    empty = (*arguments[:-1], tmp_path / "experiment" / "train_0", "--metric", "loss")
     assert "no experiment of Ray Tune" in dre(*empty, code=1).stderr
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta, timezone
 import numpy as np
 import optuna
 import pytest
-from optuna_worker import optimized, params_of
+from optuna_worker import STORAGES, open_storage, optimized, params_of
 from remembered import SPACE, files_of, header, loss, objective, tune, write_studies, write_study
 
 from dre_plugins import DRESampler, Memory
@@ -174,14 +174,9 @@ def test_several_objectives_are_recorded_only(memory):
 # ---- past_studies="storage"
 
 
-@pytest.fixture(params=["memory", "sqlite", "journal"])
+@pytest.fixture(params=STORAGES)
 def storage(request, tmp_path):
-    if request.param == "memory":
-        return optuna.storages.InMemoryStorage()
-    if request.param == "sqlite":
-        return optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'studies.db'}")
-    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal"))
-    return optuna.storages.JournalStorage(backend)
+    return open_storage(f"{request.param}{tmp_path / 'studies'}")
 
 
 def add_past(storage, name, n_trials=10, objective=objective):

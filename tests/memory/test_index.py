@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import os
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -122,10 +123,7 @@ def test_an_end_that_is_no_time_counts_as_the_beginning(memory, ended):
 
 def test_an_index_that_cannot_be_written_is_not_needed(memory, monkeypatch):
     """On a full disk, where studies are forgotten to make room, or one that is read only."""
-
-    def full(path):
-        raise OSError(28, "No space left on device")
-
+    full = Mock(side_effect=OSError(28, "No space left on device"))
     write_studies(memory, "ab")
     monkeypatch.setattr(index_module, "atomic_write", full)
     memory.forget([entry for entry in memory.index().entries if entry.header.study == "a"])

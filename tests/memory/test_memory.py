@@ -376,11 +376,8 @@ def test_what_another_worker_is_writing_is_left_alone(memory, monkeypatch):
 
 @pytest.mark.parametrize("error", [PermissionError, OSError])
 def test_a_file_system_without_hard_links_will_do(memory, monkeypatch, error):
-    def refused(*_):
-        raise error("no hard links")
-
     write_studies(memory, "ab")
-    monkeypatch.setattr("os.link", refused)
+    monkeypatch.setattr("os.link", Mock(side_effect=error("no hard links")))
     study = tune(memory, 3)
     assert study.stats["past_studies"] == 2
     assert not study.stats["memory_errors"]

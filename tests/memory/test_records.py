@@ -4,6 +4,7 @@ import math
 import multiprocessing
 import os
 import pickle
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 
 COMPLETE, PRUNED, FAILED = TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED
+FULL = Mock(side_effect=OSError(28, "No space left on device"))
 
 
 def write(memory, trials, *, space=SPACE, stopped=(), of=None):
@@ -172,11 +174,8 @@ def test_after_a_failed_write_the_rest_goes_to_a_new_file(memory, monkeypatch):
     whole = os.write
 
     def half(descriptor, lines):
-        monkeypatch.setattr(os, "write", full)
+        monkeypatch.setattr(os, "write", FULL)
         return whole(descriptor, lines[: len(lines) // 2])
-
-    def full(descriptor, lines):
-        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "write", half)
     with pytest.raises(OSError, match="No space"):
@@ -189,11 +188,8 @@ def test_after_a_failed_write_the_rest_goes_to_a_new_file(memory, monkeypatch):
 
 
 def test_a_first_write_that_fails_leaves_no_file(memory, monkeypatch):
-    def full(descriptor, lines):
-        raise OSError(28, "No space left on device")
-
     recorder = Recorder(memory.records, header())
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(os, "write", FULL)
     for number in range(2):
         with pytest.raises(OSError, match="No space"):
             recorder.write(number, Trial(AT, COMPLETE, 1.0), SPACE)

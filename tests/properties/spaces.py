@@ -83,11 +83,8 @@ texts = st.text(max_size=5)
 @st.composite
 def floats(draw: st.DrawFn) -> Parameter:
     scale = draw(st.sampled_from(["linear", "log", "reverse-log"]))
-    kind = {
-        "linear": finite,
-        "log": st.floats(5e-324, 1.7e308),
-        "reverse-log": st.floats(0.0, 1.0, exclude_max=True),
-    }[scale]
+    positive, shares = st.floats(5e-324, 1.7e308), st.floats(0.0, 1.0, exclude_max=True)
+    kind = {"linear": finite, "log": positive, "reverse-log": shares}[scale]
     low, high = sorted([draw(kind), draw(kind)])
     return Parameter(built(lambda: Float(low, high, scale)), real(low, high))
 

@@ -81,13 +81,8 @@ def test_suggestions_belong_to_the_space(
 def test_several_objectives(
     case: SpaceCase, history: History, seed: int, told: list[tuple[Any, Any]]
 ) -> None:
-    study = AskTell(
-        case.space,
-        direction=["minimize", "maximize"],
-        seed=seed,
-        settings=SETTINGS,
-        n_startup_trials=2,
-    )
+    few = {"settings": SETTINGS, "n_startup_trials": 2}
+    study = AskTell(case.space, direction=["minimize", "maximize"], seed=seed, **few)
     for configuration, pair in zip(history.configurations(case.space), told, strict=False):
         study.add(configuration, pair)
     case.check(study.ask()[1])

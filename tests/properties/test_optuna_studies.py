@@ -130,13 +130,8 @@ def end(trial: Any, how: Any) -> Any:
 
 
 def sampler_of(seed: int, **arguments: Any) -> DRESampler:
-    return DRESampler(
-        seed=seed,
-        settings=SETTINGS,
-        n_startup_trials=3,
-        warn_independent_sampling=False,
-        **arguments,
-    )
+    few = {"settings": SETTINGS, "n_startup_trials": 3, "warn_independent_sampling": False}
+    return DRESampler(seed=seed, **few, **arguments)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -2,6 +2,7 @@ import logging
 import math
 import pickle
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -37,9 +38,7 @@ def test_it_speaks_the_users_language() -> None:
 
 
 def test_it_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
-    def broken(*args, **kwargs):
-        raise MemoryError
-
+    broken = Mock(side_effect=MemoryError)
     monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
     monkeypatch.setattr("dre_plugins.recommend.proposers.universal.load_network", broken)
     study = study_of(GRID, direction="maximize", seed=None)

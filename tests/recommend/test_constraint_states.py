@@ -97,13 +97,8 @@ def test_a_search_for_something_feasible_is_not_misled_by_crashes() -> None:
     """Trials crash where y is large, and nothing but small x is feasible."""
 
     def found(seed: int) -> float:
-        study = AskTell(
-            PLANE,
-            direction="maximize",
-            seed=seed,
-            settings=Settings(preset=QUICK),
-            n_startup_trials=8,
-        )
+        options = {"settings": Settings(preset=QUICK), "n_startup_trials": 8}
+        study = AskTell(PLANE, direction="maximize", seed=seed, **options)
         for _ in range(20):
             number, c = study.ask()
             crashes = c["y"] > 0.8

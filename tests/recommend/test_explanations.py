@@ -3,6 +3,7 @@
 import copy
 import pickle
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from presets import TINY
@@ -38,10 +39,7 @@ def test_from_start_up_to_model() -> None:
     assert study.explain(3) == Explanation("random")
     explanation = study.explain(5)
     assert explanation.n_reference == 512 + 5  # spread points, and the trials that had ended
-    assert (
-        explanation.predicted_rank is not None
-        and 0 < explanation.predicted_rank <= explanation.n_reference
-    )
+    assert 0 < explanation.predicted_rank <= explanation.n_reference
     assert explanation.spread is not None and explanation.spread > 0
     assert explanation.prior_weight is None
     assert str(explanation).startswith("model: the ensemble's choice; expected among the best ")
@@ -85,11 +83,7 @@ def test_exhausted_and_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     space = SearchSpace({"a": Integer(0, 2), "b": Categorical(("u",))})
     study = summed(study_of(space, n_startup_trials=2), 4)
     assert sources(study) == ["random", "random", "model", "exhausted"]
-
-    def broken(*_: Any, **__: Any) -> Any:
-        raise MemoryError
-
-    monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
+    monkeypatch.setattr("dre_plugins.engine.surrogate.fit", Mock(side_effect=MemoryError))
     assert sources(summed(study_of(), 5))[-1] == "fallback"
 
 

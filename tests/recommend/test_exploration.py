@@ -72,14 +72,14 @@ def settled(n: int) -> list[Trial]:
     ]
 
 
-def suggestions(history: list[Trial], count: int = 6) -> list:
-    settings = RecommenderSettings(n_startup_trials=5)
-    recommender = Recommender(SPACE, settings, seed=0, prior=None)
-    return [recommender.suggest(history, index=index)[0] for index in range(count)]
+def suggestions(history: list[Trial], indices, space=SPACE, n_startup_trials=5, **given) -> list:
+    settings = RecommenderSettings(n_startup_trials=n_startup_trials)
+    recommender = Recommender(space, settings, seed=0, prior=None)
+    return [recommender.suggest(history, index=index, **given)[0] for index in indices]
 
 
 def test_a_settled_study_tries_the_branch_that_it_forgot() -> None:
-    made = suggestions(settled(12))
+    made = suggestions(settled(12), range(6))
     explores = [suggestion.source == "exploration" for suggestion in made]
     assert explores == [index % EVERY == EVERY - 1 for index in range(6)]
     for suggestion in made:
@@ -93,9 +93,8 @@ def test_what_still_runs_is_no_stagnation() -> None:
         replace(trial, state=TrialState.RUNNING, value=None) if row >= 4 else trial
         for row, trial in enumerate(settled(12))
     ]
-    settings = RecommenderSettings(n_startup_trials=3)
-    recommender = Recommender(SPACE, settings, seed=0, prior=None)
-    assert recommender.suggest(history, index=EVERY - 1)[0].source == "model"
+    (suggestion,) = suggestions(history, [EVERY - 1], n_startup_trials=3)
+    assert suggestion.source == "model"
 
 
 def test_finite_spaces_do_not_explore() -> None:
@@ -104,14 +103,10 @@ def test_finite_spaces_do_not_explore() -> None:
         Trial({"branch": name}, TrialState.COMPLETE, -float(row))
         for row, name in enumerate("abcdefghijklmn")
     ]
-    settings = RecommenderSettings(n_startup_trials=5)
-    recommender = Recommender(table, settings, seed=0, prior=None)
-    sources = {recommender.suggest(history, index=index)[0].source for index in range(EVERY)}
-    assert sources == {"model"}
+    made = suggestions(history, range(EVERY), table)
+    assert {suggestion.source for suggestion in made} == {"model"}
 
 
 def test_given_values_leave_no_room_to_explore() -> None:
-    settings = RecommenderSettings(n_startup_trials=5)
-    recommender = Recommender(SPACE, settings, seed=0, prior=None)
-    (given,) = recommender.suggest(settled(12), index=EVERY - 1, fixed={"branch": "a"})
+    (given,) = suggestions(settled(12), [EVERY - 1], fixed={"branch": "a"})
     assert given.source == "model" and given.configuration["branch"] == "a"

@@ -112,13 +112,8 @@ def test_failures_rank_below_pruned_trials() -> None:
 
 
 def test_values_lie_between_those_around_them() -> None:
-    history = [
-        complete(1.0, s1=0.1),
-        complete(2.0, s1=0.2),
-        pruned(s1=0.15),
-        pruned(s1=0.0),
-        pruned(s1=9.0),
-    ]
+    history = [complete(1.0, s1=0.1), complete(2.0, s1=0.2)]
+    history += [pruned(s1=report) for report in (0.15, 0.0, 9.0)]
     assert imputed_values(history, joint_ranks(history)).tolist() == [1.0, 2.0, 1.5, 1.0, 2.0]
 
 

@@ -72,11 +72,8 @@ def test_only_the_order_within_an_objective_counts() -> None:
 
 
 def test_places_are_shares_and_ties_are_ties() -> None:
-    assert normalised_ranks(np.array([[5.0, 0.0], [5.0, 1.0], [9.0, 2.0]])).tolist() == [
-        [0.0, 0.0],
-        [0.0, 0.5],
-        [1.0, 1.0],
-    ]
+    places = normalised_ranks(np.array([[5.0, 0.0], [5.0, 1.0], [9.0, 2.0]]))
+    assert places.tolist() == [[0.0, 0.0], [0.0, 0.5], [1.0, 1.0]]
     assert normalised_ranks(np.array([[5.0], [5.0]])).tolist() == [[0.0], [0.0]]
 
 

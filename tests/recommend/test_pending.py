@@ -46,11 +46,8 @@ def study_with(n_running: int, **settings: Any) -> AskTell:
     study = AskTell({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, seed=0, **settings)
     for x, y in np.random.default_rng(0).random((N_COMPLETE + n_running, 2)).tolist():
         is_running = len(study.trials) >= N_COMPLETE
-        study.add(
-            {"x": x, "y": y},
-            None if is_running else (x - 0.3) ** 2 + y,
-            state=TrialState.RUNNING if is_running else None,
-        )
+        value = None if is_running else (x - 0.3) ** 2 + y
+        study.add({"x": x, "y": y}, value, state=TrialState.RUNNING if is_running else None)
     return study
 
 

@@ -26,6 +26,15 @@ def suggest(history, *, space=PLANE, settings=SETTINGS, seed=0, index=None, coun
     return recommender.suggest(history, count, index=len(history) if index is None else index)
 
 
+def continued(history, n: int, objective=sphere, **options) -> list[Trial]:
+    """Return the history and so many suggestions after it."""
+    for _ in range(n):
+        (suggestion,) = suggest(history, **options)
+        value = objective(suggestion.configuration)
+        history = [*history, Trial(suggestion.configuration, TrialState.COMPLETE, value)]
+    return history
+
+
 def test_a_suggestion_is_a_function_of_history_seed_and_index() -> None:
     history = history_of(8)
     first = suggest(history)[0].configuration
@@ -74,11 +83,7 @@ def test_an_optimum_on_several_bounds_is_reached() -> None:
     def corner(configuration) -> float:
         return sum(configuration.values())
 
-    history = history_of(10, space, corner)
-    for _ in range(15):
-        (suggestion,) = suggest(history, space=space)
-        configuration = suggestion.configuration
-        history.append(Trial(configuration, TrialState.COMPLETE, corner(configuration)))
+    history = continued(history_of(10, space, corner), 15, corner, space=space)
     assert max(trial.value for trial in history) > 6.5
 
 
@@ -127,11 +132,8 @@ def test_what_was_observed_outside_the_range_is_taught_where_it_was() -> None:
     """Values fall beyond x = 1, which the range ends at now: 1 itself is still the best."""
     wide = [Trial({"x": x}, TrialState.COMPLETE, -x) for x in np.linspace(1.2, 5.0, 12)]
     narrow = [Trial({"x": x}, TrialState.COMPLETE, x) for x in np.linspace(0.1, 0.9, 6)]
-    history = [*wide, *narrow]
-    for _ in range(8):
-        (suggestion,) = suggest(history, space=SearchSpace({"x": Float(0.0, 1.0)}))
-        x = suggestion.configuration["x"]
-        history.append(Trial({"x": x}, TrialState.COMPLETE, x))
+    space = SearchSpace({"x": Float(0.0, 1.0)})
+    history = continued([*wide, *narrow], 8, lambda c: c["x"], space=space)
     assert max(trial.configuration["x"] for trial in history[18:]) > 0.995
 
 
@@ -173,11 +175,8 @@ def test_failures_are_avoided(failed: str, border: float) -> None:
     def half(configuration) -> float:
         return sphere(configuration) if configuration["x"] < border else math.nan
 
-    history = history_of(10, objective=half)
-    for _ in range(20):
-        (suggestion,) = suggest(history, settings=replace(SETTINGS, failed=failed))
-        value = half(suggestion.configuration)
-        history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
+    settings = replace(SETTINGS, failed=failed)
+    history = continued(history_of(10, objective=half), 20, half, settings=settings)
     assert sum(math.isnan(trial.value) for trial in history[10:]) <= 4
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -77,9 +78,7 @@ def test_constraints_and_failures_are_minded():
 
 
 def test_what_cannot_be_told_ends_no_study(monkeypatch, caplog):
-    def broken(*_: object) -> float:
-        raise RuntimeError("out of memory")
-
+    broken = Mock(side_effect=RuntimeError("out of memory"))
     monkeypatch.setattr("dre_plugins.recommend.posterior.best_improvement", broken)
     assert not is_met(StoppingRule(min_gain=100.0), history(0.1))
     assert "cannot be told: out of memory" in caplog.text

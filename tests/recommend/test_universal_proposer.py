@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -114,9 +115,7 @@ def test_conditional_and_mixed_spaces() -> None:
 
 
 def test_its_failure_costs_no_trial(monkeypatch) -> None:
-    def broken(*args, **kwargs):
-        raise np.linalg.LinAlgError("not positive definite")
-
+    broken = Mock(side_effect=np.linalg.LinAlgError("not positive definite"))
     monkeypatch.setattr("dre_plugins.recommend.proposers.universal.load_network", broken)
     stats: Counter[str] = Counter()
     recommender = Recommender(PLANE, SETTINGS, seed=0, stats=stats)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from searches import Search, every_framework
@@ -25,14 +26,11 @@ def test_each_framework_says_it_in_its_own_way(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def broken(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("injected")
-
     search = framework()
     name = LOGGERS[type(search).__name__]
     with caplog.at_level(logging.INFO, logger=name):
         search.run(6)
-        monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
+        monkeypatch.setattr(DeepRankingEnsemble, "fit", Mock(side_effect=RuntimeError("injected")))
         search.run(1)
     records = [record for record in caplog.records if "dre_plugins" in record.name]
     assert {record.name for record in records} == {name}

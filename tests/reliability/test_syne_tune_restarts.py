@@ -66,11 +66,8 @@ def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> No
         events = [event for event in drivers.ledger(folder) if event.time > began]
         begun = {event.trial for event in events if event.what == "begin"}
         assert not begun & before.keys()  # what had been saved as complete did not run again
-        late = {
-            event.trial: event.time
-            for event in events
-            if event.what == "end" and event.trial not in found
-        }
+        ended = {event.trial: event.time for event in events if event.what == "end"}
+        late = {name: when for name, when in ended.items() if name not in found}
         assert all(when > saved.stat().st_mtime - WITHIN for when in late.values())
         print(f"kill {kill}: {len(found)} complete, {len(late)} late")
         before, n_late = found, n_late + len(late)

@@ -21,8 +21,13 @@ AS_ONE = pytest.mark.skipif(
 )
 
 
+STORAGES = ["memory:", "sqlite:///", "journal:"]
+
+
 def open_storage(name: str) -> Any:
-    """Return the storage of "sqlite:///file" or "journal:file"."""
+    """Return the storage of "sqlite:///file" or "journal:file", or one in memory."""
+    if name.startswith("memory:"):
+        return optuna.storages.InMemoryStorage()
     if name.startswith("journal:"):
         from optuna.storages.journal import JournalFileBackend
 

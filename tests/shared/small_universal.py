@@ -26,9 +26,6 @@ def untrained(
 
 
 def write(path: Path, prior: UniversalPrior) -> None:
-    header = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "settings": json.dumps(asdict(prior.settings)),
-    }
+    settings = json.dumps(asdict(prior.settings))
+    header = {"format": FORMAT, "version": str(VERSION), "settings": settings}
     save_file(prior.float().state_dict(), path, header)

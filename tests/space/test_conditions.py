@@ -110,13 +110,8 @@ def test_nested_branches() -> None:
     }
     configurations = drawn(draw)
     conditions, optional = infer_conditions(domains, configurations)
-    assert {c.child: c.parent for c in conditions} == {
-        "C": "model",
-        "u1": "model",
-        "u2": "n",
-        "u3": "n",
-        "n": "model",
-    }
+    parents = {condition.child: condition.parent for condition in conditions}
+    assert parents == {"C": "model", "u1": "model", "u2": "n", "u3": "n", "n": "model"}
     space = SearchSpace(domains, conditions, optional)
     units = space.to_units(configurations)
     assert [space.to_configuration(row).keys() for row in units] == [

@@ -21,11 +21,8 @@ positive = st.builds(lambda n, e: float(f"{n}e{e}"), st.integers(1, 9999), st.in
 @st.composite
 def floats(draw: st.DrawFn) -> Float:
     scale = draw(st.sampled_from(["linear", "log", "reverse-log"]))
-    bound = {
-        "linear": decimals,
-        "log": positive,
-        "reverse-log": st.integers(0, 999).map(lambda n: n / 1000),
-    }[scale]
+    shares = st.integers(0, 999).map(lambda n: n / 1000)
+    bound = {"linear": decimals, "log": positive, "reverse-log": shares}[scale]
     low, high = sorted([draw(bound), draw(bound)])
     steps = st.none() if scale == "reverse-log" else st.none() | positive
     return Float(low, high, scale=scale, step=draw(steps))

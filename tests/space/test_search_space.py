@@ -151,14 +151,10 @@ class TestConditions:
         assert {n for n in range(1, 5) if not np.isnan(units[n - 1, 0])} == active
 
     def test_ranges_of_other_parents(self) -> None:
-        domains = {
-            "f": Float(0.01, 1, "log"),
-            "o": Ordinal(["low", "mid", "high"]),
-            "x": Float(0, 1),
-            "y": Float(0, 1),
-        }
+        parents = {"f": Float(0.01, 1, "log"), "o": Ordinal(["low", "mid", "high"])}
         space = SearchSpace(
-            domains, [RangeCondition("x", "f", low=0.1), RangeCondition("y", "o", high="mid")]
+            {**parents, "x": Float(0, 1), "y": Float(0, 1)},
+            [RangeCondition("x", "f", low=0.1), RangeCondition("y", "o", high="mid")],
         )
         rows = [{"f": f, "o": o, "x": 0, "y": 0} for f in (0.09, 0.1) for o in ("mid", "high")]
         missing = np.isnan(space.to_units(rows))
@@ -167,12 +163,8 @@ class TestConditions:
 
     def test_a_constant_parent_decides_once(self) -> None:
         domains = {"k": Constant("a"), "x": Float(0, 1), "y": Float(0, 1), "n": Constant(3)}
-        conditions = [
-            Condition("x", "k", ("a",)),
-            Condition("y", "k", ("b",)),
-            RangeCondition("x", "n", low=2),
-        ]
-        space = SearchSpace(domains, conditions)
+        conditions = [Condition("x", "k", ("a",)), Condition("y", "k", ("b",))]
+        space = SearchSpace(domains, [*conditions, RangeCondition("x", "n", low=2)])
         assert space.active(np.full((1, 2), 0.5)).tolist() == [[True, False]]
         assert space.to_configuration(np.array([0.5, 0.5])) == {"k": "a", "x": 0.5, "n": 3}
 
@@ -194,12 +186,8 @@ class TestConditions:
         ],
     )
     def test_impossible_conditions_say_why(self, conditions: list[Any], message: str) -> None:
-        domains = {
-            "x": Float(0, 1),
-            "k": Categorical(["a", "b"]),
-            "m": Categorical(["a", "b"]),
-            "c": Constant(1),
-        }
+        kind = Categorical(["a", "b"])
+        domains = {"x": Float(0, 1), "k": kind, "m": kind, "c": Constant(1)}
         with pytest.raises(ValueError, match=message):
             SearchSpace(domains, conditions)
 

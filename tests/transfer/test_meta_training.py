@@ -211,18 +211,10 @@ def test_a_resumed_training_ends_as_if_it_had_never_stopped(
     validation = family(20, seed=1) if is_validated else None
     whole = meta_train(family(), validation, SCORER, settings, seed=0)
     interrupted(path, settings, validation)
-    steps: list[int] = []
-    resumed = meta_train(
-        family(),
-        validation,
-        SCORER,
-        settings,
-        seed=0,
-        checkpoint=path,
-        resume=True,
-        on_progress=lambda progress: steps.append(progress.step),
-    )
-    assert steps == [entry.step for entry in whole.history[1:]]
+    seen: list[Progress] = []
+    options = {"seed": 0, "checkpoint": path, "resume": True, "on_progress": seen.append}
+    resumed = meta_train(family(), validation, SCORER, settings, **options)
+    assert seen == [*whole.history[1:]]
     assert_equal(whole.parameters, resumed.parameters)
     assert whole.history == resumed.history
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]

@@ -77,11 +77,8 @@ def test_trials_come_back_as_they_were() -> None:
     again = Task.from_trials("again", SPACE, made.trials())
     np.testing.assert_array_equal(again.units, made.units)
     np.testing.assert_array_equal(again.values, made.values)
-    assert [trial.configuration.get("array") for trial in made.trials()][:3] == [
-        (1, (2,)),
-        True,
-        1,
-    ]
+    arrays = [trial.configuration["array"] for trial in made.trials()[:3]]
+    assert arrays == [(1, (2,)), True, 1]
 
 
 def test_the_lists_of_a_task_are_those_of_its_trials() -> None:

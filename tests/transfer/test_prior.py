@@ -56,11 +56,8 @@ def prior() -> Prior:
 
 def test_the_card_says_where_a_prior_comes_from(prior) -> None:
     card = prior.card
-    assert (card.name, card.description, card.rebuild) == (
-        "formula",
-        "One formula.",
-        "make formula",
-    )
+    described = card.name, card.description, card.rebuild
+    assert described == ("formula", "One formula.", "make formula")
     assert card.tasks == ("task 0", "task 1", "task 2")
     assert (card.n_evaluations, card.source, card.licence) == (90, "a formula", "CC0-1.0")
     assert card.defaults == DEFAULTS

@@ -85,12 +85,8 @@ def test_a_file_is_read_once_until_it_changes(prior, path) -> None:
 
 
 def test_a_prior_comes_back_whatever_its_categories(tmp_path) -> None:
-    space = SearchSpace(
-        {
-            "layers": Categorical(((16,), (16, 16), None, math.nan, True, 1)),
-            "rate": Float(0.0, 1.0),
-        }
-    )
+    layers = Categorical(((16,), (16, 16), None, math.nan, True, 1))
+    space = SearchSpace({"layers": layers, "rate": Float(0.0, 1.0)})
     trained = small(metadata(2, space), defaults={})
     trained.save(tmp_path / "prior.safetensors")
     loaded = Prior.load(tmp_path / "prior.safetensors")

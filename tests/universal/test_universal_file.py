@@ -17,12 +17,8 @@ from dre_plugins.universal.file import FORMAT, SHIPPED, VERSION, load, load_netw
 from dre_plugins.universal.network import UniversalSettings
 
 SIZE = UniversalSettings(n_processes=2, width=4, n_refinements=1)
-HEADER = {
-    "format": FORMAT,
-    "version": str(VERSION),
-    "settings": json.dumps(asdict(SIZE)),
-    "note": "",
-}
+SETTINGS = json.dumps(asdict(SIZE))
+HEADER = {"format": FORMAT, "version": str(VERSION), "settings": SETTINGS, "note": ""}
 
 
 def write(path: Path, changed: dict[str, Any] | None = None, **header: str | None) -> Path:

@@ -39,12 +39,8 @@ def hypotheses(
 
 def fixed(d: int, lengthscale: float, noise: float) -> Hypotheses:
     """Return one process whose lengthscales are all the same; logarithms."""
-    return Hypotheses(
-        torch.full((1, 1, d), lengthscale),
-        torch.full((1, 1), noise),
-        torch.zeros(1, 1),
-        torch.zeros(1, d, 2),
-    )
+    lengthscales, noises = torch.full((1, 1, d), lengthscale), torch.full((1, 1), noise)
+    return Hypotheses(lengthscales, noises, torch.zeros(1, 1), torch.zeros(1, d, 2))
 
 
 @pytest.mark.parametrize(("n", "d", "mean_variance"), [(1, 1, 0.3), (7, 3, 4.0), (40, 12, 1e-9)])
@@ -175,12 +171,8 @@ def test_with_and_without_a_gradient_the_posterior_is_the_same() -> None:
     generator = torch.Generator().manual_seed(0)
     features, targets = torch.rand(2, 9, 3, generator=generator), torch.rand(2, 9)
     asked = torch.cat([features[:, :2], torch.rand(2, 5, 3, generator=generator)], 1)
-    parts = (
-        torch.zeros(2, 4, 3),
-        torch.full((2, 4), -5.0),
-        torch.zeros(2, 4),
-        torch.zeros(2, 3, 2),
-    )
+    parts = [torch.zeros(shape) for shape in ((2, 4, 3), (2, 4), (2, 4), (2, 3, 2))]
+    parts[1] -= 5.0  # the noises
     conditioned = Processes.conditioned(Hypotheses(*parts), features, targets)
     learnt = Hypotheses(*(part.clone().requires_grad_() for part in parts))
     trained = Processes.conditioned(learnt, features, targets)

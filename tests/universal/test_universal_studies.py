@@ -26,15 +26,10 @@ def trained(path: Path, seed: int) -> Path:
 def test_a_study_keeps_to_the_prior_that_it_began_with(tmp_path: Path) -> None:
     """A file that is trained anew has the same path, size and time."""
     path = trained(tmp_path / "universal.safetensors", 0)
-    preset = replace(TINY, universal_turns=True)
+    settings = Settings(preset=replace(TINY, universal_turns=True))
 
     def study() -> AskTell:
-        return AskTell(
-            {"x": Float(0.0, 1.0)},
-            seed=0,
-            prior=prior_from(path),
-            settings=Settings(preset=preset),
-        )
+        return AskTell({"x": Float(0.0, 1.0)}, seed=0, prior=prior_from(path), settings=settings)
 
     def run(study: AskTell) -> list[float]:
         told(study, 9, lambda configuration: configuration["x"] ** 2)

@@ -22,14 +22,8 @@ def test_it_has_the_files_of_the_registry_and_no_weights() -> None:
 def test_the_front_matter_is_complete() -> None:
     _, front, text = (PACKAGE / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     entries = yaml.safe_load(front)
-    assert entries.keys() == {
-        "author",
-        "title",
-        "description",
-        "tags",
-        "optuna_versions",
-        "license",
-    }
+    names = "author title description tags optuna_versions license"
+    assert entries.keys() == {*names.split()}
     assert "sampler" in entries["tags"]
     assert entries["license"] == "MIT License"  # of all contributions to the registry
     assert all(isinstance(version, str) for version in entries["optuna_versions"])

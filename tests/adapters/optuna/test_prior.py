@@ -1,5 +1,7 @@
 """`DRESampler` with a prior, also one for each objective."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import optuna
 import pytest
@@ -191,9 +193,7 @@ def test_as_many_priors_as_objectives(prior):
 
 
 def test_a_surrogate_that_fails_costs_no_trial(prior, monkeypatch, caplog):
-    def fail(*_, **__):
-        raise RuntimeError("no more memory")
-
+    fail = Mock(side_effect=RuntimeError("no more memory"))
     monkeypatch.setattr("dre_plugins.recommend.ensemble.mixture.Part.scores", fail)
     study = tuned(sampler_of(prior=prior), 6)
     assert len(study.trials) == 6 and study.sampler.stats["fallbacks"] >= 6

@@ -58,8 +58,7 @@ def svm_or_forest(trial: Trial) -> float:
 def test_conditional_parameters_are_sampled_by_the_model(caplog: pytest.LogCaptureFixture) -> None:
     sampler = Counted(seed=1, settings=Settings(preset=TINY))
     study = optuna.create_study(sampler=sampler)
-    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
-        study.optimize(svm_or_forest, n_trials=40)
+    study.optimize(svm_or_forest, n_trials=40)
     later = study.trials[10:]
     n_asked = sum(len(trial.params) for trial in later)
     n_independent = sum(number >= 10 for number, _ in sampler.independent)
@@ -81,8 +80,7 @@ def test_a_new_parameter_is_warned_of_once_and_then_modelled(
 
     sampler = tiny_sampler()
     study = optuna.create_study(sampler=sampler)
-    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
-        study.optimize(objective, n_trials=14)
+    study.optimize(objective, n_trials=14)
     assert sampler.stats["independent"] == 2  # x of trial 0, late of trial 8
     warned = messages(caplog, logging.WARNING)
     assert len(warned) == 1
@@ -90,15 +88,13 @@ def test_a_new_parameter_is_warned_of_once_and_then_modelled(
     assert "warn_independent_sampling=False" in warned[0]
     caplog.clear()
     quiet = optuna.create_study(sampler=tiny_sampler(warn_independent_sampling=False))
-    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
-        quiet.optimize(objective, n_trials=14)
+    quiet.optimize(objective, n_trials=14)
     assert messages(caplog, logging.WARNING) == []
 
 
 def test_nothing_is_warned_of_in_a_first_trial(caplog: pytest.LogCaptureFixture) -> None:
     study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=0))
-    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
-        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     assert messages(caplog, logging.WARNING) == []
 
 
@@ -239,8 +235,7 @@ def test_added_trials_are_learnt_from(caplog: pytest.LogCaptureFixture) -> None:
     other = {"x": FloatDistribution(-9.0, 9.0)}
     study.add_trial(optuna.create_trial(params={"x": -5.0}, distributions=other, value=1.0))
     study.add_trial(optuna.create_trial(params={}, distributions={}, state=TrialState.FAIL))
-    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
-        study.optimize(objective_of_space, n_trials=5)
+    study.optimize(objective_of_space, n_trials=5)
     assert set(sources(study)[8:]) <= {"model", "exploration"}
     assert study.sampler.stats["fallbacks"] == 0
     # The last trial said that x goes from -9 to 9, so the next value may be outside [0, 1].

@@ -8,6 +8,7 @@ import optuna
 import pytest
 from optuna.distributions import FloatDistribution
 from optuna.trial import create_trial
+from optuna_worker import open_storage, optimized
 
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
 from dre_plugins.space import Categorical, Condition, Float, Integer, Ordinal
@@ -30,6 +31,10 @@ def objective(trial: optuna.Trial) -> float:
     if trial.number % 4 == 2:
         raise RuntimeError("out of memory")
     return math.nan if trial.number % 4 == 3 else x
+
+
+def one(trial: optuna.Trial) -> float:
+    return trial.suggest_float("x", 0, 1)
 
 
 @pytest.fixture
@@ -103,11 +108,8 @@ def test_study_storage_url_and_lists_of_them_are_the_same(url: str) -> None:
 
 
 def test_a_journal_storage_can_be_read(tmp_path: Path) -> None:
-    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal.log"))
-    storage = optuna.storages.JournalStorage(backend)
-    optuna.create_study(storage=storage, study_name="j").optimize(
-        lambda trial: trial.suggest_float("x", 0, 1), n_trials=3
-    )
+    storage = open_storage(f"journal:{tmp_path / 'journal.log'}")
+    optimized(optuna.samplers.RandomSampler(), one, 3, storage=storage)
     assert metadata_from_studies(storage).tasks[0].n_complete == 3
 
 
@@ -123,11 +125,8 @@ def test_what_cannot_be_used_is_counted(url: str) -> None:
     optuna.create_study(storage=url, study_name="empty")
     optuna.create_study(storage=url, study_name="two", directions=["minimize"] * 2)
     endless = optuna.create_study(storage=url, study_name="endless")
-    endless.add_trial(
-        create_trial(
-            params={"x": 1.0}, distributions={"x": FloatDistribution(0, math.inf)}, value=1.0
-        )
-    )
+    without_end = {"x": FloatDistribution(0, math.inf)}
+    endless.add_trial(create_trial(params={"x": 1.0}, distributions=without_end, value=1.0))
     running = optuna.create_study(storage=url, study_name="running")
     running.ask({"x": FloatDistribution(0, 1)})
     running.enqueue_trial({"x": 0.5})
@@ -151,14 +150,8 @@ def test_a_study_that_is_given_twice_counts_once(url: str) -> None:
 
 
 def test_a_study_of_failures_and_a_study_of_one_trial_are_kept() -> None:
-    def crash(trial: optuna.Trial) -> float:
-        trial.suggest_float("x", 0, 1)
-        raise RuntimeError
-
-    failed = optuna.create_study(study_name="failed")
-    failed.optimize(crash, n_trials=3, catch=(RuntimeError,))
-    single = optuna.create_study(study_name="one")
-    single.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    failed = optimized(optuna.samplers.RandomSampler(), lambda trial: one(trial) * math.nan, 3)
+    single = optimized(optuna.samplers.RandomSampler(), one, 1)
     metadata = metadata_from_studies([failed, single])
     assert [task.counts()["failed"] for task in metadata] == [3, 0]
     assert [task.n_complete for task in metadata] == [0, 1]

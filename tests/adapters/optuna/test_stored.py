@@ -1,6 +1,5 @@
 """Trials that a study finds in its storage; random ones are in tests/reliability (make fuzz)."""
 
-import logging
 import math
 import warnings
 from typing import Any
@@ -9,7 +8,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial, TrialState, create_trial
-from optuna_worker import open_storage, optimized, tiny_sampler
+from optuna_worker import STORAGES, open_storage, optimized, params_of, tiny_sampler
 
 UNIT = FloatDistribution(0.0, 1.0)
 
@@ -22,12 +21,10 @@ def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
     return [record.getMessage() for record in caplog.records if text in record.getMessage()]
 
 
-@pytest.fixture(scope="module", params=["memory", "sqlite", "journal"])
+@pytest.fixture(scope="module", params=STORAGES)
 def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return a storage that studies share: the tables of SQLite take longer than a study."""
-    path = tmp_path_factory.mktemp("storage") / "studies"
-    names = {"sqlite": f"sqlite:///{path}", "journal": f"journal:{path}"}
-    return open_storage(names[request.param]) if request.param in names else None
+    return open_storage(f"{request.param}{tmp_path_factory.mktemp('storage') / 'studies'}")
 
 
 @pytest.mark.filterwarnings("ignore:Fixed parameter")
@@ -35,15 +32,12 @@ def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_an_enqueued_value_of_any_kind_ends_no_study(
     caplog: pytest.LogCaptureFixture, storage: Any, value: Any
 ) -> None:
-    sampler = tiny_sampler()
-    study = optuna.create_study(storage=storage, sampler=sampler)
-    study.optimize(line, n_trials=5)
+    study = optimized(tiny_sampler(), line, 5, storage=storage)
     study.enqueue_trial({"x": value})
-    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
-        study.optimize(line, n_trials=3)
+    study.optimize(line, n_trials=3)
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 8
     assert all(0.0 <= trial.params["x"] <= 1.0 for trial in study.trials[6:])
-    assert sampler.stats["fallbacks"] == 0
+    assert study.sampler.stats["fallbacks"] == 0
     is_odd = isinstance(value, float) and math.isinf(value)
     assert len(messages(caplog, f"trial 5: its parameter 'x' is {value}")) == int(is_odd)
 
@@ -91,11 +85,10 @@ def test_a_choice_that_has_kept_its_name_keeps_its_results() -> None:
     "choices", [[1, 1, 2], [0.0, -0.0], [math.nan, math.nan], ["a", "b", "a", "c"]], ids=repr
 )
 def test_choices_may_be_listed_twice(choices: list[Any]) -> None:
-    sampler = tiny_sampler(allow_duplicates=True)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(
-        lambda trial: len(str(trial.suggest_categorical("k", choices))) + line(trial), n_trials=8
-    )
+    def objective(trial: Trial) -> float:
+        return len(str(trial.suggest_categorical("k", choices))) + line(trial)
+
+    sampler = optimized(tiny_sampler(allow_duplicates=True), objective, 8).sampler
     assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 0
 
 
@@ -103,7 +96,7 @@ def test_a_grid_of_huge_integers_is_modelled(caplog: pytest.LogCaptureFixture) -
     """Optuna itself cannot say whether such a number is on its grid."""
     sampler = tiny_sampler()
     study = optuna.create_study(sampler=sampler)
-    with warnings.catch_warnings(), caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         study.optimize(lambda trial: trial.suggest_int("i", 3, 2**60, step=7) / 2**60, n_trials=20)
     assert sampler.stats["independent"] == 1  # of the first trial, which knew no parameter
@@ -139,8 +132,7 @@ def test_constraints_that_a_storage_refuses_are_remembered(
         return study
 
     expected = run(False)
-    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
-        study = run(True)
-    assert [trial.params for trial in study.trials] == [trial.params for trial in expected.trials]
+    study = run(True)
+    assert params_of(study) == params_of(expected)
     assert study.sampler.stats["unwritten"] == 14
     assert len(messages(caplog, "constraints of trial 0 cannot be stored (OSError")) == 1
