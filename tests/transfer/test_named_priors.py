@@ -61,6 +61,21 @@ def test_what_is_found_by_names_keeps_from_the_ends_of_ranges_but_not_of_choices
     np.testing.assert_array_equal(found.favourites[:, choice], named[:, choice])
 
 
+@pytest.mark.parametrize("with_optimizer", [False, True])
+def test_members_come_first_that_have_what_is_tuned_without_its_choice(
+    with_optimizer: bool,
+) -> None:
+    prior = Prior.load("network-small")
+    domains: dict[str, Domain] = {"lr": Float(1e-4, 0.1, "log"), "momentum": Float(0.5, 0.99)}
+    choice = {"optimizer": Categorical(("adam", "adamw", "sgd"))} if with_optimizer else {}
+    space = SearchSpace(domains | choice)
+    momentum = prior.first_trials(space)[:, space.names.index("momentum")]
+    is_missing = np.isnan(momentum).tolist()
+    assert prior.portfolio is not None and set(is_missing) == {False, True}
+    original = np.isnan(prior.portfolio[:, prior.space.names.index("momentum")]).tolist()
+    assert is_missing == (original if with_optimizer else sorted(original))
+
+
 def test_auto_recognises_nothing_of_a_strange_space() -> None:
     study = study_with("auto", {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
     assert study.explain(study.ask()[0]).source == "random"
