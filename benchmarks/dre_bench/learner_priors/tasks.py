@@ -73,7 +73,9 @@ LEARNERS: dict[str, Learner] = {
         "Neural networks",
         NETWORK,
         (CLASSIFICATION, REGRESSION, LCBENCH),
-        f"{SOURCE}; some of them are {LCBENCH_SOURCE.format(12)}",
+        "cross-validated evaluations of networks of PyTorch on data sets of the UCI tradition (at "
+        "most 1000 rows each), benchmarks/data/learner_evaluations, and "
+        f"{LCBENCH_SOURCE.format(12)}; {{}} data sets together",
     ),
     "random-forest": Learner("Random forest", "random_forest"),
     "svm": Learner("Support vector machine with RBF kernel", "svm"),
