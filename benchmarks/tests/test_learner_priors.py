@@ -25,7 +25,14 @@ from dre_bench.learner_priors.networks import (
 from dre_bench.learner_priors.regrets import WORST, regrets_by_metric
 from dre_bench.learner_priors.report import Comparison, compared
 from dre_bench.learner_priors.studies import Gain
-from dre_bench.learner_priors.tasks import LEARNERS, defaults_of, metadata_of, read, search_space
+from dre_bench.learner_priors.tasks import (
+    LEARNERS,
+    defaults_of,
+    metadata_of,
+    read,
+    search_space,
+    tables_of,
+)
 from dre_bench.learner_priors.training import (
     dataset_of,
     portfolio_of,
@@ -197,6 +204,14 @@ def test_the_prior_of_networks_is_that_of_the_committed_evaluations() -> None:
     np.testing.assert_array_equal(prior.favourites, prior.portfolio[:1])
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+def test_choices_stand_in_one_order_as_coordinates_go_from_tables_to_priors(name: str) -> None:
+    domains = Prior.load(name).space.domains
+    for table in tables_of(name, TABLES):
+        for parameter, domain in search_space(table.space).domains.items():
+            assert domain == domains[parameter]
+
+
 def test_networks_that_are_recognised_learn_from_lcbench_as_well() -> None:
     table = TABLES["network", LCBENCH]
     of_lcbench = {DATASETS[index] for index in table.dataset}
@@ -207,5 +222,8 @@ def test_networks_that_are_recognised_learn_from_lcbench_as_well() -> None:
     prior = Prior.load("network-small")
     assert of_lcbench & {name.rpartition(" by ")[0] for name in prior.card.tasks}
     members = portfolio_of("network-small", prior.space, DATASETS, TABLES)
+    first = prior.space.to_configuration(members[0])
+    defaults = ("relu", "adam", 32, 64)  # those of a script are best on average
+    assert tuple(first[n] for n in ("activation", "optimizer", "batch_size", "width")) == defaults
     assert prior.portfolio is not None
     np.testing.assert_allclose(prior.portfolio, members, rtol=1e-6)

@@ -128,7 +128,7 @@ def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
             continue
         skipped["damaged line"] += study.n_damaged
         skipped["study without a complete, feasible trial"] += not task.n_complete
-        skipped["study without parameters"] += not task.space.names
+        skipped["study without parameters"] += bool(task.n_complete and not task.space.names)
         tasks += [task] if task.n_complete and task.space.names else []
     return MetaDataset.of(tasks, source="memory", skipped=+skipped)
 

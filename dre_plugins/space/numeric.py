@@ -367,7 +367,7 @@ def _decimals_of(warp: Warp, start: float, end: float) -> int:
     """Return how many decimals of a unit survive encoding, of a warped range."""
     if start == end:
         return _UNIT_DECIMALS
-    # Floats are no closer on the logarithmic scale than around 1, where its positions are near 0.
+    # On the logarithmic scale neighbouring floats are an epsilon apart even where positions are 0.
     size = max(abs(start), abs(end), 1.0 if isinstance(warp, Log) else 0.0)
     error = 4 * sys.float_info.epsilon * (size / (end - start))
     decimals = math.floor(-math.log10(2 * error))  # rounding undoes half of the last decimal

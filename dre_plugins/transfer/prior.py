@@ -250,11 +250,13 @@ class Prior:
         study of the momentum alone uses an optimizer with momentum.
         """
         members = self.favourites if self.portfolio is None else self.portfolio
-        known = {link.target for link in self._links(space)}
+        links = self._links(space)
+        known = {link.target for link in links}
+        chosen = {link.target for link in links if link.source not in space.constants}
         alone = [
             self.space.names.index(condition.child)
             for condition in self.space.conditions
-            if condition.child in known and condition.parent not in known
+            if condition.child in known and condition.parent not in chosen
         ]
         n_missing = np.isnan(members[:, alone]).sum(axis=1)
         return self._placed(space, members[np.argsort(n_missing, kind="stable")])

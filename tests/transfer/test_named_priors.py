@@ -9,7 +9,7 @@ from presets import TINY
 
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Categorical, Domain, Float, Integer
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.prior import Prior, PriorError
 from dre_plugins.transfer.prior_file import CATALOGUE
@@ -46,7 +46,7 @@ def test_a_name_stands_for_the_prior(given: object, loaded: object) -> None:
 
 def test_what_is_found_by_names_keeps_from_the_ends_of_ranges_but_not_of_choices() -> None:
     trees = {
-        "et_max_features": Float(0.05, 1.0, "log"),
+        "et_max_features": Float(0.05, 0.75, "log"),
         "et_min_samples_leaf": Integer(1, 50, "log"),
         "et_criterion": Categorical((*"abcdefghijklmnopqr", "gini", "entropy")),
     }
@@ -61,19 +61,21 @@ def test_what_is_found_by_names_keeps_from_the_ends_of_ranges_but_not_of_choices
     np.testing.assert_array_equal(found.favourites[:, choice], named[:, choice])
 
 
-@pytest.mark.parametrize("with_optimizer", [False, True])
+@pytest.mark.parametrize(
+    "optimizer", [None, Constant("sgd"), Categorical(("adam", "adamw", "sgd"))], ids=str
+)
 def test_members_come_first_that_have_what_is_tuned_without_its_choice(
-    with_optimizer: bool,
+    optimizer: Domain | None,
 ) -> None:
     prior = Prior.load("network-small")
     domains: dict[str, Domain] = {"lr": Float(1e-4, 0.1, "log"), "momentum": Float(0.5, 0.99)}
-    choice = {"optimizer": Categorical(("adam", "adamw", "sgd"))} if with_optimizer else {}
-    space = SearchSpace(domains | choice)
+    space = SearchSpace(domains | ({} if optimizer is None else {"optimizer": optimizer}))
     momentum = prior.first_trials(space)[:, space.names.index("momentum")]
     is_missing = np.isnan(momentum).tolist()
     assert prior.portfolio is not None and set(is_missing) == {False, True}
     original = np.isnan(prior.portfolio[:, prior.space.names.index("momentum")]).tolist()
-    assert is_missing == (original if with_optimizer else sorted(original))
+    is_chosen = isinstance(optimizer, Categorical)
+    assert is_missing == (original if is_chosen else sorted(original))
 
 
 def test_auto_recognises_nothing_of_a_strange_space() -> None:

@@ -162,7 +162,8 @@ def _tasks(dataset: str, table: Table, rows: np.ndarray) -> list[Task]:
 
 def _domain(parameter: Parameter) -> Domain:
     if parameter.kind == CATEGORY:
-        return Categorical(parameter.choices)
+        # Sorted as in `in_canonical_order`: coordinates of tables are those of the prior's space.
+        return Categorical(tuple(sorted(parameter.choices)))
     assert parameter.low is not None and parameter.high is not None
     scale = "log" if parameter.log else "linear"
     if parameter.kind == INTEGER:

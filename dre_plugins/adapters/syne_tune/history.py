@@ -87,7 +87,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         self._presumed_stopped: set[int] = set()
         self._n_reports: Counter[int] = Counter()
         self._n_at_once: int | None = None
-        self._is_recorded = is_wanted(memory)
+        self._may_warn = is_wanted(memory)  # once that trials are not recorded as they should
 
     # ---- what there is
 
@@ -209,11 +209,11 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
 
     def _warn_of_no_records(self) -> None:
         """Warn once where more trials run than can, as they are recorded when they end."""
-        if not self._is_recorded or self._n_at_once is None:
+        if not self._may_warn or self._n_at_once is None:
             return
         numbers = [number for _, number in self._by_trial_id.values() if number is not None]
         if sum(map(self._study.is_running, numbers)) > self._n_at_once:
-            self._is_recorded = False
+            self._may_warn = False
             logger.warning(
                 "The scheduler does not say which trials end, so the memory does not record them. "
                 "DRE, ASHADRE and SingleObjectiveScheduler do, but not in a MedianStoppingRule."
@@ -250,8 +250,8 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
                 if not self._study.is_running(number):  # given up too early
                     self._study.restart(number)
                 return number
-        if self._is_recorded and not self._study.trials:
-            self._is_recorded = False  # there is one warning
+        if self._may_warn and not self._study.trials:
+            self._may_warn = False
             logger.warning(
                 "The first trial of a DRESearcher comes from another searcher. If that makes one "
                 "after the other, as LastValueMultiFidelitySearcher does, the memory records each "

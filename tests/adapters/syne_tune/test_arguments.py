@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -42,9 +43,9 @@ def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], message: st
         build()
 
 
-@pytest.mark.parametrize("build", [dre, ashadre])
+@pytest.mark.parametrize("build", [dre, ashadre, partial(MODRE, SPACE, ["loss", "time"])])
 def test_unknown_options_are_refused_in_the_name_of_the_scheduler(build: Any) -> None:
-    with pytest.raises(TypeError, match=r"^(ASHA)?DRE has no arguments \['n_start'\]"):
+    with pytest.raises(TypeError, match=r"^(ASHA|MO)?DRE has no arguments \['n_start'\]"):
         build(n_start=3)
 
 
