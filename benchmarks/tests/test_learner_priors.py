@@ -13,15 +13,10 @@ pytest.importorskip("sklearn", reason="favourites are chosen by Gaussian process
 
 from dre_bench.learner_evaluations.parameters import number
 from dre_bench.learner_evaluations.plan import DEFAULT, POSITIONS
-from dre_bench.learner_evaluations.tables import Table
+from dre_bench.learner_evaluations.tables import Table, read_tables
 from dre_bench.learner_priors.__main__ import ELSEWHERE, FIGURES, gains_of, is_worth_shipping
 from dre_bench.learner_priors.favourites import N_MEMBERS, complementary, portfolio
-from dre_bench.learner_priors.lcbench_tables import LCBENCH, SPACE
-from dre_bench.learner_priors.networks import (
-    NAME,
-    portfolio as portfolio_of_networks,
-    read as read_networks,
-)
+from dre_bench.learner_priors.networks import NAME, SPACE, portfolio as portfolio_of_networks, read
 from dre_bench.learner_priors.regrets import WORST, regrets_by_metric
 from dre_bench.learner_priors.report import Comparison, compared
 from dre_bench.learner_priors.studies import Gain
@@ -29,22 +24,16 @@ from dre_bench.learner_priors.tasks import (
     LEARNERS,
     defaults_of,
     metadata_of,
-    read,
     search_space,
     tables_of,
 )
-from dre_bench.learner_priors.training import (
-    dataset_of,
-    portfolio_of,
-    validation_of,
-    without_validation,
-)
+from dre_bench.learner_priors.training import dataset_of, validation_of, without_validation
 from dre_plugins.transfer.learners import LEARNERS as RECOGNISED
 from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.prior_file import names
 
 EVALUATIONS = Path(__file__).parents[1] / "data" / "learner_evaluations" / "evaluations.npz"
-DATASETS, TABLES = read(EVALUATIONS)
+DATASETS, TABLES = read_tables(EVALUATIONS)
 SHAPE = (number("alpha", 0.0, 1.0, 0.9, log=False), number("l1_ratio", 0.0, 1.0, 0.5, log=False))
 N_TOY = 17
 
@@ -185,13 +174,21 @@ def test_a_prior_ships_by_first_trials_or_by_studies_unless_these_are_worse() ->
     assert not is_worth_shipping(better, gain(0.3, 0.7))
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+def test_choices_stand_in_one_order_as_coordinates_go_from_tables_to_priors(name: str) -> None:
+    domains = Prior.load(name).space.domains
+    for table in tables_of(name, TABLES):
+        for parameter, domain in search_space(table.space).domains.items():
+            assert domain == domains[parameter]
+
+
 def test_every_learner_can_be_recognised() -> None:
     names = {learner.prior or key for key, learner in RECOGNISED.items()}
-    assert {*LEARNERS} == names
+    assert {*LEARNERS, NAME} == names
 
 
 def test_the_prior_of_networks_is_that_of_the_committed_evaluations() -> None:
-    metadata, n_shared = read_networks()
+    metadata, n_shared = read()
     assert len(metadata) == 24 and n_shared < min(len(task) for task in metadata)
     # The odd positions of LCBench, and its validation tasks, are in no file.
     assert not {"3945", "7593"} & {task.name.split(" by ")[0] for task in metadata}
@@ -202,28 +199,3 @@ def test_the_prior_of_networks_is_that_of_the_committed_evaluations() -> None:
     assert prior.portfolio is not None
     np.testing.assert_allclose(prior.portfolio, members, rtol=1e-6)
     np.testing.assert_array_equal(prior.favourites, prior.portfolio[:1])
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-def test_choices_stand_in_one_order_as_coordinates_go_from_tables_to_priors(name: str) -> None:
-    domains = Prior.load(name).space.domains
-    for table in tables_of(name, TABLES):
-        for parameter, domain in search_space(table.space).domains.items():
-            assert domain == domains[parameter]
-
-
-def test_networks_that_are_recognised_learn_from_lcbench_as_well() -> None:
-    table = TABLES["network", LCBENCH]
-    of_lcbench = {DATASETS[index] for index in table.dataset}
-    assert len(of_lcbench) == 12 and all(name.startswith(f"{LCBENCH}/") for name in of_lcbench)
-    for index in {*table.dataset}:
-        positions = table.position[table.dataset == index]
-        assert len({*positions}) == len(positions) > 60 and 0 not in positions
-    prior = Prior.load("network-small")
-    assert of_lcbench & {name.rpartition(" by ")[0] for name in prior.card.tasks}
-    members = portfolio_of("network-small", prior.space, DATASETS, TABLES)
-    first = prior.space.to_configuration(members[0])
-    defaults = ("relu", "adam", 32, 64)  # those of a script are best on average
-    assert tuple(first[n] for n in ("activation", "optimizer", "batch_size", "width")) == defaults
-    assert prior.portfolio is not None
-    np.testing.assert_allclose(prior.portfolio, members, rtol=1e-6)

@@ -16,7 +16,12 @@ from dre_plugins.transfer.recognition import recognised, scores_of
 from dre_plugins.transfer.spaces.alignment import align
 
 # What the prior of networks calls the parameters of scikit-learn's perceptron.
-OF_NETWORKS = {"learning_rate_init": "learning_rate", "alpha": "weight_decay"}
+OF_NETWORKS = {
+    "learning_rate_init": "learning_rate",
+    "alpha": "weight_decay",
+    "n_layers": "num_layers",
+    "width": "max_units",
+}
 
 
 @pytest.mark.parametrize("title", SPACES)
@@ -31,7 +36,7 @@ def test_what_its_parameters_are_taken_for(title: str) -> None:
     theirs = search_space(space_of(space.learner, space.tasks[0]))
     names = dict(space.names)
     if space.key == "network":
-        theirs = Prior.load("network-small").space
+        theirs = Prior.load("network").space
         names = {name: OF_NETWORKS.get(other, other) for name, other in names.items()}
     found = align(SearchSpace(space.domains), theirs)
     assert {link.source: link.target for link in found.links} == names

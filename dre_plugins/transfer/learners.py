@@ -152,7 +152,6 @@ LEARNERS: Mapping[str, Learner] = {
         " num_leaves c kernel l2_leaf_reg iterations learning_rate_init"
         " lora_r lora_alpha lr_encoder lr_backbone lr_head encoder_lr backbone_lr head_lr"
         " n_heads num_heads heads nhead d_model embed_dim hidden_channels",
-        prior="network-small",
         least_rate=1e-3,  # smaller rates are for fine-tuning, which was not evaluated
     ),
     "random-forest": Learner(

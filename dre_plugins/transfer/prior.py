@@ -244,22 +244,8 @@ class Prior:
         return mean
 
     def first_trials(self, space: SearchSpace) -> Array:
-        """Return the portfolio as coordinates of a study's space `[M, P]`, see `portfolio`.
-
-        Members come first that have what a study tunes without the choice that it depends on: a
-        study of the momentum alone uses an optimizer with momentum.
-        """
-        members = self.favourites if self.portfolio is None else self.portfolio
-        links = self._links(space)
-        known = {link.target for link in links}
-        chosen = {link.target for link in links if link.source not in space.constants}
-        alone = [
-            self.space.names.index(condition.child)
-            for condition in self.space.conditions
-            if condition.child in known and condition.parent not in chosen
-        ]
-        n_missing = np.isnan(members[:, alone]).sum(axis=1)
-        return self._placed(space, members[np.argsort(n_missing, kind="stable")])
+        """Return the portfolio as coordinates of a study's space `[M, P]`, see `portfolio`."""
+        return self._placed(space, self.favourites if self.portfolio is None else self.portfolio)
 
     def _placed(self, space: SearchSpace, units: Array) -> Array:
         """Return configurations as coordinates of a study's space, none if it lacks them."""

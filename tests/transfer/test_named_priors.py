@@ -9,7 +9,7 @@ from presets import TINY
 
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Categorical, Constant, Domain, Float, Integer
+from dre_plugins.space import Categorical, Domain, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.prior import Prior, PriorError
 from dre_plugins.transfer.prior_file import CATALOGUE
@@ -59,23 +59,6 @@ def test_what_is_found_by_names_keeps_from_the_ends_of_ranges_but_not_of_choices
     assert named[:, numbers].max() > 0.9 >= found.favourites[:, numbers].max()
     np.testing.assert_array_equal(found.favourites[:, numbers], named[:, numbers].clip(0.1, 0.9))
     np.testing.assert_array_equal(found.favourites[:, choice], named[:, choice])
-
-
-@pytest.mark.parametrize(
-    "optimizer", [None, Constant("sgd"), Categorical(("adam", "adamw", "sgd"))], ids=str
-)
-def test_members_come_first_that_have_what_is_tuned_without_its_choice(
-    optimizer: Domain | None,
-) -> None:
-    prior = Prior.load("network-small")
-    domains: dict[str, Domain] = {"lr": Float(1e-4, 0.1, "log"), "momentum": Float(0.5, 0.99)}
-    space = SearchSpace(domains | ({} if optimizer is None else {"optimizer": optimizer}))
-    momentum = prior.first_trials(space)[:, space.names.index("momentum")]
-    is_missing = np.isnan(momentum).tolist()
-    assert prior.portfolio is not None and set(is_missing) == {False, True}
-    original = np.isnan(prior.portfolio[:, prior.space.names.index("momentum")]).tolist()
-    is_chosen = isinstance(optimizer, Categorical)
-    assert is_missing == (original if is_chosen else sorted(original))
 
 
 def test_auto_recognises_nothing_of_a_strange_space() -> None:

@@ -16,9 +16,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from dre_bench.learner_evaluations.tables import read_tables
 from dre_bench.learner_priors.report import Comparison
 from dre_bench.learner_priors.studies import Gain
-from dre_bench.learner_priors.tasks import LEARNERS, read
+from dre_bench.learner_priors.tasks import LEARNERS
 from dre_bench.learner_priors.training import train
 from dre_plugins.transfer.learners import LEARNERS as RECOGNISED
 from dre_plugins.transfer.prior import Prior
@@ -26,7 +27,6 @@ from dre_plugins.transfer.prior_file import CATALOGUE
 
 FIGURES = Path(__file__).parents[2] / "data" / "learner_priors.json"
 GAINS = Path(__file__).parents[2] / "data" / "user_spaces.json"
-NETWORKS = Path(__file__).parents[2] / "data" / "networks.json"  # what `network_studies` wrote
 # These ship as meta-trained on surrogates, by `dre_bench.priors` and `networks`.
 ELSEWHERE = ("decision-tree", "network", "xgboost")
 
@@ -55,7 +55,7 @@ def with_figures(prior: Prior, found: Comparison, gain: Gain | None) -> Prior:
 
 def gains_of(path: Path = GAINS) -> dict[str, Gain]:
     """Return the gain of each prior, by its name."""
-    found = json.loads(path.read_text()) | {"network": json.loads(NETWORKS.read_text())}
+    found = json.loads(path.read_text())
     return {
         learner.prior or key: Gain(**found[key])
         for key, learner in RECOGNISED.items()
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--figures", type=Path, default=FIGURES, help="what `report` wrote")
     parser.add_argument("--names", nargs="*", choices=list(LEARNERS), help="which priors")
     chosen = parser.parse_args()
-    datasets, tables = read(chosen.evaluations)
+    datasets, tables = read_tables(chosen.evaluations)
     figures = {
         name: Comparison(**found) for name, found in json.loads(chosen.figures.read_text()).items()
     }

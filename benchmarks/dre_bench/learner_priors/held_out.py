@@ -15,15 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dre_bench.learner_priors.lcbench_tables import LCBENCH
-from dre_bench.learner_priors.tasks import (
-    LEARNERS,
-    Tables,
-    prior_space,
-    read,
-    search_space,
-    tables_of,
-)
+from dre_bench.learner_evaluations.tables import read_tables
+from dre_bench.learner_priors.tasks import LEARNERS, Tables, prior_space, search_space, tables_of
 from dre_bench.learner_priors.training import portfolio_of
 
 N_FOLDS = 4
@@ -38,8 +31,7 @@ def first_configurations(
     for dataset in held_out:
         kind = dataset.split("/")[0]
         table = tables.get((LEARNERS[name].learner, kind))
-        is_at_hand = kind != LCBENCH and kind in LEARNERS[name].tasks
-        if members is None or table is None or not is_at_hand:
+        if members is None or table is None or kind not in LEARNERS[name].tasks:
             continue
         table_space = search_space(table.space)
         columns = [space.names.index(parameter) for parameter in table_space.names]
@@ -49,7 +41,7 @@ def first_configurations(
 
 def run(evaluations: Path, out: Path, priors: list[str]) -> None:
     """Append the proposals that `out` does not have yet."""
-    datasets, tables = read(evaluations)
+    datasets, tables = read_tables(evaluations)
     lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     done = {(line["prior"], line["fold"]) for line in lines}
     for name in priors:

@@ -25,9 +25,11 @@ from scipy.stats.qmc import Sobol
 
 from dre_bench.lcbench import OUTPUTS, Lcbench
 from dre_bench.learner_priors.favourites import N_MEMBERS, complementary
-from dre_bench.learner_priors.lcbench_tables import FILE, N_SOBOL, SOURCE, SPACE
 from dre_bench.learner_priors.regrets import WORST
+from dre_bench.learner_priors.studies import Gain
+from dre_plugins.space import Float, Integer
 from dre_plugins.space.candidates import mutate
+from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
@@ -36,6 +38,20 @@ from dre_plugins.transfer.prior_file import CATALOGUE
 Array = NDArray[np.float64]
 
 NAME = "network"
+FILE = Path(__file__).parents[2] / "data" / "networks.npz"
+FIGURES = Path(__file__).parents[2] / "data" / "networks.json"  # what `network_studies` wrote
+# LCBench's ranges; small weight decays are told apart by their logarithm.
+SPACE = SearchSpace(
+    {
+        "learning_rate": Float(1e-4, 0.1, "log"),
+        "batch_size": Integer(16, 512, "log"),
+        "weight_decay": Float(1e-5, 0.1, "log"),
+        "momentum": Float(0.1, 0.99),
+        "max_dropout": Float(0.0, 1.0),
+        "num_layers": Integer(1, 5),
+        "max_units": Integer(64, 1024, "log"),
+    }
+)
 # What a script has that does not tune a parameter.
 DEFAULTS = {
     "batch_size": 128,
@@ -47,8 +63,12 @@ DEFAULTS = {
 }
 SIGNS = {"val_accuracy": 1.0, "val_cross_entropy": -1.0}
 SEED = 20261124
-N_SHARED_STEPS, N_OWN_STEPS = 4, 6
+N_SOBOL, N_SHARED_STEPS, N_OWN_STEPS = 256, 4, 6
 N_PARENTS, N_CHILDREN = 10, 16
+SOURCE = (
+    "LCBench (Zimmer, Lindauer and Hutter, 2021) by the surrogate of YAHPO Gym (Pfisterer et al., "
+    "2022): networks on {} OpenML data sets after 52 epochs, benchmarks/data/networks.npz"
+)
 SETTINGS = MetaTrainingSettings(n_steps=1500, validate_every=100, patience=5)
 COMMAND = "python -m dre_bench.learner_priors.networks train"
 
@@ -143,8 +163,12 @@ def train(path: Path = FILE) -> Prior:
         settings=SETTINGS,
         rebuild=COMMAND,
     )
+    card = prior.card
+    if FIGURES.exists():
+        figures = Gain(**json.loads(FIGURES.read_text())).for_card()
+        card = replace(card, validation={**card.validation, **figures})
     members = portfolio(metadata, n_shared)
-    return replace(prior, favourites=members[:1], portfolio=members)
+    return replace(prior, card=card, favourites=members[:1], portfolio=members)
 
 
 def portfolio(metadata: MetaDataset, n_shared: int) -> Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,7 @@ import numpy as np
 from dre_bench.learner_evaluations import parameters
 from dre_bench.learner_evaluations.parameters import CATEGORY, INTEGER, Parameter, from_row
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
-from dre_bench.learner_evaluations.tables import Table, read_tables
-from dre_bench.learner_priors.lcbench_tables import (
-    LCBENCH,
-    LEARNER as NETWORK,
-    SOURCE as LCBENCH_SOURCE,
-    with_lcbench,
-)
+from dre_bench.learner_evaluations.tables import Table
 from dre_plugins.space import Categorical, Domain, Float, Integer
 from dre_plugins.space.conditions import Condition
 from dre_plugins.space.search_space import SearchSpace
@@ -48,13 +41,11 @@ class Learner:
         title: What it is called in a sentence.
         learner: The name among the evaluations.
         tasks: Classification, regression or both.
-        source: Where the evaluations are from, with a place for the number of data sets.
     """
 
     title: str
     learner: str
     tasks: tuple[str, ...] = (CLASSIFICATION, REGRESSION)
-    source: str = SOURCE
 
 
 LEARNERS: dict[str, Learner] = {
@@ -69,23 +60,10 @@ LEARNERS: dict[str, Learner] = {
     "lightgbm": Learner("LightGBM", "lightgbm"),
     "logistic-regression": Learner("Logistic regression", "linear", (CLASSIFICATION,)),
     "mlp": Learner("Multilayer perceptron of scikit-learn", "mlp"),
-    "network-small": Learner(
-        "Neural networks",
-        NETWORK,
-        (CLASSIFICATION, REGRESSION, LCBENCH),
-        "cross-validated evaluations of networks of PyTorch on data sets of the UCI tradition (at "
-        "most 1000 rows each), benchmarks/data/learner_evaluations, and "
-        f"{LCBENCH_SOURCE.format(12)}; {{}} data sets together",
-    ),
     "random-forest": Learner("Random forest", "random_forest"),
     "svm": Learner("Support vector machine with RBF kernel", "svm"),
     "xgboost-small": Learner("XGBoost", "xgboost"),
 }
-
-
-def read(path: Path) -> tuple[list[str], Tables]:
-    """Return names of data sets and all evaluations, by learner and task."""
-    return with_lcbench(*read_tables(path))
 
 
 def metadata_of(
@@ -95,7 +73,7 @@ def metadata_of(
 
     Args:
         name: A key of `LEARNERS`.
-        datasets: Names of all data sets, as `read` has them.
+        datasets: Names of all data sets, as `read_tables` has them.
         tables: The evaluations.
         left_out: Data sets that must not be learnt from.
     """
@@ -108,7 +86,7 @@ def metadata_of(
     ]
     n_datasets = len({dataset for dataset, _ in found})
     tasks = [task for _, task in found]
-    return MetaDataset.of(tasks, source=LEARNERS[name].source.format(n_datasets), licence=LICENCE)
+    return MetaDataset.of(tasks, source=SOURCE.format(n_datasets), licence=LICENCE)
 
 
 def tables_of(name: str, tables: Tables) -> list[Table]:

@@ -31,7 +31,7 @@ def train(
 
     Args:
         name: A key of `LEARNERS`.
-        datasets: Names of all data sets, as `read` has them.
+        datasets: Names of all data sets, as `read_tables` has them.
         tables: The evaluations.
         left_out: Data sets that must not be learnt from.
     """
