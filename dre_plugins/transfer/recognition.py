@@ -134,7 +134,7 @@ def _has_choices(key: str, name: str, domain: Domain) -> bool:
 
 def _inside(space: SearchSpace, first: Array) -> Array:
     """Return first trials `[M, P]` moved away from the ends of ranges; choices are unchanged."""
-    is_number = [isinstance(domain, (Float, Integer)) for domain in space.domains.values()]
+    is_number = [isinstance(space.domains[name], (Float, Integer)) for name in space.names]
     inside = first.clip(MARGIN_OF_FIRST, 1.0 - MARGIN_OF_FIRST)
     return np.where(is_number, inside, first)
 

@@ -9,7 +9,7 @@ from presets import TINY
 
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Categorical, Domain, Float, Integer
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.prior import Prior, PriorError
 from dre_plugins.transfer.prior_file import CATALOGUE
@@ -46,6 +46,7 @@ def test_a_name_stands_for_the_prior(given: object, loaded: object) -> None:
 
 def test_what_is_found_by_names_keeps_from_the_ends_of_ranges_but_not_of_choices() -> None:
     trees = {
+        "et_n_jobs": Constant(2),  # constants have no coordinates
         "et_max_features": Float(0.05, 0.75, "log"),
         "et_min_samples_leaf": Integer(1, 50, "log"),
         "et_criterion": Categorical((*"abcdefghijklmnopqr", "gini", "entropy")),
@@ -54,7 +55,7 @@ def test_what_is_found_by_names_keeps_from_the_ends_of_ranges_but_not_of_choices
     named = Prior.load("extra-trees").first_trials(space)
     found = AutoPrior().on(space)
     assert found is not None
-    numbers = [space.names.index(name) for name in trees if name != "et_criterion"]
+    numbers = [space.names.index(name) for name in space.names[:-1]]
     choice = space.names.index("et_criterion")
     assert named[:, numbers].max() > 0.9 >= found.favourites[:, numbers].max()
     np.testing.assert_array_equal(found.favourites[:, numbers], named[:, numbers].clip(0.1, 0.9))
