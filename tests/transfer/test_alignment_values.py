@@ -90,10 +90,13 @@ class TestCategories:
         expected = [math.nan if i is None else (i + 0.5) / len(target) for i in index]
         np.testing.assert_allclose(found, expected)
 
-    def test_numbers_are_not_words(self) -> None:
+    @pytest.mark.parametrize(
+        ("other", "default"), [(Categorical(["sqrt", "log2"]), "sqrt"), (Integer(1, 9), 3)]
+    )
+    def test_shares_are_neither_words_nor_counts(self, other: Domain, default: object) -> None:
         source = SearchSpace({"x": Float(0, 1), "max_features": Float(0.1, 1)})
-        target = SearchSpace({"x": Float(0, 1), "max_features": Categorical(["sqrt", "log2"])})
-        alignment = aligned(source, target, defaults={"max_features": "sqrt"})
+        target = SearchSpace({"x": Float(0, 1), "max_features": other})
+        alignment = aligned(source, target, defaults={"max_features": default})
         assert (alignment.missing, alignment.ignored) == (("max_features",), ("max_features",))
         assert alignment.imputed == {}  # a default would hide that it had another value
         assert "no value in common" in alignment.report()

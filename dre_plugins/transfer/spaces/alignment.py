@@ -18,7 +18,12 @@ import numpy as np
 from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import families, is_ambiguous, roles
-from dre_plugins.transfer.spaces.conversion import conversion, difference, value_units
+from dre_plugins.transfer.spaces.conversion import (
+    are_share_and_count,
+    conversion,
+    difference,
+    value_units,
+)
 from dre_plugins.transfer.spaces.layers import layer_links
 from dre_plugins.transfer.spaces.prefixes import (
     change_of,
@@ -190,7 +195,10 @@ def try_align(
         if name in of_layers or other in of_layers:
             continue
         ours, theirs = source.domains[name], target.domains[other]
-        change = conversion(ours, theirs, change_of(name, other))
+        meaning, change = change_of(name, other), None
+        # Clipped to a range of counts, every share would be the fewest, and every count the most.
+        if how == "mapping" or meaning is not None or not are_share_and_count(ours, theirs):
+            change = conversion(ours, theirs, meaning)
         if change is not None:
             links.append(Link(name, other, how, change, difference(ours, theirs)))
         elif how == "mapping":

@@ -18,7 +18,7 @@ import numpy as np
 
 from dre_plugins.recommend import trials
 from dre_plugins.space import Constant, Domain, Float, Integer, Normal, Ordinal
-from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_real, match_key
+from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_integer, is_real, match_key
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.transfer.spaces.prefixes import Change
 
@@ -46,6 +46,24 @@ def conversion(source: Domain, target: Domain, change: Change | None = None) -> 
     values = listed_values(source)
     table = value_units(values if change is None else change(_numbers(values)).tolist(), target)
     return None if np.isnan(table).all() else partial(by_table, source, table)
+
+
+def are_share_and_count(one: Domain, other: Domain) -> bool:
+    """Say whether one domain has shares and the other counts, as `max_features` may be either."""
+
+    def are_of(shares: Sequence[Any], counts: Sequence[Any]) -> bool:
+        are_shares = all(isinstance(share, float) and 0.0 <= share <= 1.0 for share in shares)
+        return are_shares and all(map(is_integer, counts)) and min(counts) >= 1 < max(counts)
+
+    ours, theirs = landmarks(one), landmarks(other)
+    return are_of(ours, theirs) or are_of(theirs, ours)
+
+
+def landmarks(domain: Domain) -> list[Any]:
+    """Return the lowest and the highest number of a range, or all that is listed."""
+    if isinstance(domain, Number):
+        return [domain.from_unit(0.0), domain.from_unit(1.0)]
+    return listed_values(domain)
 
 
 def value_units(values: Sequence[Any], target: Domain) -> Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, match_key
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition, listed_values
@@ -17,7 +16,7 @@ from dre_plugins.space.numeric import Float, Integer, Normal
 from dre_plugins.space.ranges import is_finite
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.alignment import matching_names
-from dre_plugins.transfer.spaces.conversion import Number
+from dre_plugins.transfer.spaces.conversion import Number, landmarks
 from dre_plugins.transfer.spaces.inference import distinct, infer_domain
 from dre_plugins.transfer.spaces.prefixes import change_of
 
@@ -126,7 +125,7 @@ def _union(domains: Sequence[Domain]) -> Domain:
 
 def _span(domains: Sequence[Domain]) -> Domain:
     """Return the widest range of numbers, with the scale and the step that suit all."""
-    marks = [value for domain in domains for value in _landmarks(domain)]
+    marks = [value for domain in domains for value in landmarks(domain)]
     low, high = min(marks), max(marks)
     scale = _scale(domains, low, high)
     steps = {domain.step for domain in domains if isinstance(domain, Number)}
@@ -147,13 +146,6 @@ def _scale(domains: Sequence[Domain], low: float, high: float) -> str:
     if "log" in scales and low > 0:
         return "log"
     return "reverse-log" if scales == {"reverse-log"} and 0 <= low <= high < 1 else "linear"
-
-
-def _landmarks(domain: Domain) -> list[Any]:
-    """Return the lowest and the highest number of a range, or all that is listed."""
-    if isinstance(domain, Number):
-        return [domain.from_unit(0.0), domain.from_unit(1.0)]
-    return listed_values(domain)
 
 
 # ---- conditions
@@ -216,7 +208,7 @@ def _always(pattern: AnyCondition, parent: Domain) -> list[AnyCondition]:
     if isinstance(pattern, Condition):
         is_short = parent.n_values is not None and parent.n_values <= _MOST_LISTED
         return [Condition(child, name, tuple(listed_values(parent)))] if is_short else []
-    marks = _landmarks(parent)
+    marks = landmarks(parent)
     if not all(map(is_finite, marks)):
         return []
     return [RangeCondition(child, name, min(marks), max(marks))]
