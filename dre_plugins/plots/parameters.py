@@ -10,11 +10,12 @@ from matplotlib.axes import Axes
 
 from dre_plugins.engine.settings import require
 from dre_plugins.plots.style import plain
-from dre_plugins.space import Domain, Float, Integer, SearchSpace
+from dre_plugins.space import Domain, Float, Integer, Normal, SearchSpace
 from dre_plugins.space.base import Array
 
 # With more values than this, a curve is drawn.
 MAX_POINTS = 12
+_NUMBERS = (Float, Integer, Normal)
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class ParameterAxis:
     @property
     def is_number(self) -> bool:
         """Whether its values are places on the axis; others stand side by side."""
-        return isinstance(self.domain, (Float, Integer))
+        return isinstance(self.domain, _NUMBERS)
 
     @property
     def is_log(self) -> bool:
@@ -44,7 +45,7 @@ class ParameterAxis:
     def places(self, units: Array | None = None) -> Array:
         """Return the places of coordinates `[C]` on the axis; None: of the plotted values."""
         units = self.units if units is None else units
-        if isinstance(self.domain, (Float, Integer)):
+        if isinstance(self.domain, _NUMBERS):
             return self.domain.numbers(units)
         return self.domain.index(units)
 
@@ -72,7 +73,7 @@ def axis_of(space: SearchSpace, name: str, n_points: int) -> ParameterAxis:
     require(name in space.names, "params", name, f"among {list(space.names)}")
     domain = space.domains[name]
     n_values = domain.n_values
-    is_listed = not isinstance(domain, (Float, Integer))
+    is_listed = not isinstance(domain, _NUMBERS)
     if n_values is not None and (is_listed or n_values <= n_points):
         units = domain.centres(np.arange(n_values, dtype=np.float64))
     else:

@@ -10,7 +10,7 @@ import pytest
 
 from dre_plugins import AskTell, plots
 from dre_plugins.recommend import TrialState
-from dre_plugins.space import Float
+from dre_plugins.space import Float, Normal
 
 SPACE = {"much": Float(0.0, 1.0), "little": Float(0.0, 1.0)}
 
@@ -52,6 +52,14 @@ def test_running_stopped_and_failed_trials_and_several_objectives(settings):
     assert [text.get_text() for text in bars.get_yticklabels()][-1] == "little"
     with pytest.raises(ValueError, match="objective must be a number from 0 to 1"):
         plots.plot_rank_importances(several, settings=settings)
+
+
+def test_a_normal_distribution_is_an_axis_of_numbers(settings):
+    study = AskTell({"x": Normal(0.0, 2.0)}, seed=0)
+    for x in (-1.0, 0.0, 1.0):
+        study.add({"x": x}, x)
+    line = plots.plot_members(study, "x", settings=settings).lines[0]
+    assert line.get_xdata()[[0, -1]] == pytest.approx([-8.0, 8.0])
 
 
 @pytest.mark.slow
