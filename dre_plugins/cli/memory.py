@@ -90,13 +90,16 @@ def show(study: Study, folder: Folder = None) -> None:
     sources = opened.source_studies()
     for entry in _found(opened, [study]):
         header, read = entry.header, read_study(entry.files)
+        # Past tasks are recorded with the sign by which larger values are better, and searchers of
+        # Syne Tune get values with the sign by which smaller ones are.
+        signs = {
+            "import": "as imported: larger is better, losses have a minus",
+            "syne-tune": "smaller is better, what was maximised has a minus",
+        }
         entries = {
             "identity": header.study,
             "framework": header.framework,
-            # Past tasks are recorded with the sign by which larger values are better.
-            "directions": "as imported: larger is better, losses have a minus"
-            if header.framework == "import"
-            else ", ".join(header.directions),
+            "directions": signs.get(header.framework, ", ".join(header.directions)),
             "began": _date(header.began),
             "last trial": _date(entry.last),
             "trials": ", ".join(f"{count} {state}" for state, count in read.counts().items()),
