@@ -97,6 +97,31 @@ def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistr
     return {name: union[name] for name in domains_in(union)}
 
 
+def covering(
+    distributions: Mapping[str, BaseDistribution], trials: Sequence[FrozenTrial]
+) -> dict[str, BaseDistribution]:
+    """Return distributions with ranges of numbers that hold those of all trials."""
+    covered = dict(distributions)
+    for trial in trials:
+        for name, other in trial.distributions.items():
+            known = covered.get(name, other)
+            if other != known and are_alike(
+                other, known
+            ):  # categories are alike if they are equal
+                covered[name] = _union_of(known, other)
+    return covered
+
+
+def _union_of(known: Any, other: Any) -> BaseDistribution:
+    """Return the distribution of the numbers of two, without a grid if theirs differ."""
+    step = known.step
+    if step != other.step or (step and (known.low - other.low) % step):
+        step = 1 if isinstance(known, IntDistribution) else None
+    low, high = min(known.low, other.low), max(known.high, other.high)
+    union: BaseDistribution = type(known)(low, high, log=known.log, step=step)
+    return union
+
+
 def are_alike(distribution: BaseDistribution, other: BaseDistribution) -> bool:
     """Return whether Optuna lets a parameter change from one distribution to the other.
 

@@ -23,6 +23,7 @@ from dre_plugins.adapters.optuna.attributes import constraints_of
 from dre_plugins.adapters.optuna.conversion import (
     STATES,
     configuration_of,
+    covering,
     learnt_space,
     numbers_of,
     union_of_distributions,
@@ -110,13 +111,16 @@ class History:
 
 
 def read(
-    trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection]
+    trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection], *, are_past: bool = False
 ) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
     """Return the search space of trials, those of them that can be read, and their history.
 
-    Conditions of the search space are learnt from the trials.
+    Conditions of the search space are learnt from the trials. The ranges of a past study hold all
+    of its values, which the newest range may not: nothing more is searched there.
     """
     distributions = union_of_distributions(trials)
+    if are_past:
+        distributions = covering(distributions, trials)
     readable, history, _ = History().readable(trials, distributions, directions)
     space, _ = learnt_space(distributions, readable, history)
     return space, readable, history

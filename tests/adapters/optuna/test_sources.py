@@ -97,6 +97,18 @@ def test_the_sign_follows_the_direction() -> None:
     np.testing.assert_array_equal(down.rungs[1.0], -up.rungs[1.0])
 
 
+def test_values_are_those_of_the_trials_where_ranges_have_moved() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for low, high, step in ((1, 100, 1), (40, 70, 10), (45, 75, 10)):
+        for _ in range(5):
+            trial = study.ask()
+            rate = trial.suggest_float("rate", 1 / high**3, 1 / low, log=True)
+            study.tell(trial, rate * trial.suggest_int("n", low, high, step=step))
+    (task,) = metadata_from_studies(study)
+    for trial, found in zip(study.trials, task.trials(), strict=True):
+        assert found.configuration == pytest.approx(trial.params)
+
+
 def test_study_storage_url_and_lists_of_them_are_the_same(url: str) -> None:
     study = filled(url, "first", n=4)
     metadata = metadata_from_studies(url)
