@@ -66,6 +66,7 @@ class TestDomains:
             ([Ordinal([1, 2]), Ordinal([1.0, 3])], Categorical([1, 1.0, 2, 3])),
             ([Ordinal(["s", "m", "l"]), Ordinal(["s", "l"])], Ordinal(["s", "m", "l"])),
             ([Ordinal(["s", "m"]), Ordinal(["m", "s"])], Categorical(["s", "m"])),
+            ([Ordinal(["s", "l"]), Ordinal(["s", "m"])], Categorical(["s", "l", "m"])),
             ([Ordinal([16, 64]), Integer(8, 32, "log")], Integer(8, 64, "log")),
             ([Ordinal([1, 2]), Categorical(["auto"])], Categorical([1, 2, "auto"])),
             ([Integer(1, 3), Constant(None)], Categorical([1, 2, 3, None])),

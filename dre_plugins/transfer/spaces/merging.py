@@ -120,7 +120,11 @@ def _union(domains: Sequence[Domain]) -> Domain:
         return Ordinal(values, "linear" if spacing == "log" and values[0] <= 0 else spacing)
     place = {match_key(value): index for index, value in enumerate(values)}
     orders = [[place[match_key(value)] for value in listed_values(d)] for d in domains]
-    return Ordinal(values) if all(o == sorted(o) for o in orders) else Categorical(values)
+    # Words of two domains have an order if each pair of neighbours has one in either.
+    stated = {pair for order in orders for pair in pairwise(order)}
+    is_known = stated.issuperset(pairwise(range(len(values))))
+    are_alike = all(order == sorted(order) for order in orders)
+    return Ordinal(values) if is_known and are_alike else Categorical(values)
 
 
 def _span(domains: Sequence[Domain]) -> Domain:
