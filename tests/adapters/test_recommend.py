@@ -141,3 +141,10 @@ def test_what_cannot_be_recommended_says_why(tmp_path):
         for_optuna.recommend(optuna.create_study(directions=["minimize", "maximize"]))
     with pytest.raises(ValueError, match="needs trials with a parameter of at least two values"):
         for_optuna.recommend(optuna.create_study())
+
+
+def test_optuna_trials_in_a_wider_range_than_the_newest_are_no_noise() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for low, high, n_trials in ((-6.0, 0.0, 20), (-2.7, -2.3, 5)):
+        study.optimize(lambda t: (t.suggest_float("x", low, high) + 2.5) ** 2, n_trials)  # noqa: B023
+    assert for_optuna.recommend(study).trial.number == study.best_trial.number

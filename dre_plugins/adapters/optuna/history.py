@@ -115,12 +115,10 @@ def read(
 ) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
     """Return the search space of trials, those of them that can be read, and their history.
 
-    Conditions of the search space are learnt from the trials. The ranges of a past study hold all
-    of its values, which the newest range may not: nothing more is searched there.
+    Conditions of the search space are learnt from the trials. Its ranges are those of all trials:
+    values beyond the newest range, in which a sampler searches, would be clipped.
     """
-    distributions = union_of_distributions(trials)
-    if are_past:
-        distributions = covering(distributions, trials)
+    distributions = covering(union_of_distributions(trials), trials)
     readable, history, _ = History().readable(trials, distributions, directions)
     space, _ = learnt_space(distributions, readable, history)
     return space, readable, history

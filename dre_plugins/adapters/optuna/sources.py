@@ -169,7 +169,7 @@ def _task(study: optuna.Study, trials: list[FrozenTrial], skipped: Counter[str])
         skipped["study with several objectives"] += 1
         return None
     try:
-        space, _, history = read(trials, study.directions, are_past=True)
+        space, _, history = read(trials, study.directions)
         n_unreadable = len(trials) - len(history)
         if n_unreadable:
             skipped["trial with a value that its parameter cannot have"] += n_unreadable
