@@ -105,9 +105,8 @@ def covering(
     for trial in trials:
         for name, other in trial.distributions.items():
             known = covered.get(name, other)
-            if other != known and are_alike(
-                other, known
-            ):  # categories are alike if they are equal
+            # Categories are alike only if they are equal.
+            if other != known and are_alike(other, known):
                 covered[name] = _union_of(known, other)
     return covered
 
