@@ -85,8 +85,8 @@ class AskTell(KeptTrials):
             because trials contradict them ("memory_contradicted").
 
     Raises:
-        ValueError: If an argument is invalid (the message names it), or `valid` raises or holds
-            for no configuration that was tried.
+        ValueError: If an argument is invalid (the message names it), the prior shares no parameter
+            with the space, or `valid` raises or holds for no configuration that was tried.
 
     Examples:
         >>> from dre_plugins.space import Float
