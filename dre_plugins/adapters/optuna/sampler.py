@@ -122,8 +122,8 @@ class DRESampler(BaseSampler):
         valid: Rule that configurations must satisfy: a function of a dictionary of the trial's
             parameters, such as `lambda c: c["low"] <= c["high"]`. It must be quick and always
             answer the same; where a parameter that it reads is absent, it counts as met. Trials
-            may break it by values that were enqueued or that another sampler fixes, and a first
-            trial whose last parameter cannot make up for the others; `stats["invalid"]` counts.
+            may break it by values that were enqueued or that another sampler fixes, and by new
+            parameters, the last of which cannot make up for the others; `stats["invalid"]` counts.
         settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
             threads, how many trials are fitted, whether numeric choices are ordered.
         memory: Folder in which studies of all frameworks are recorded, and from which later ones
