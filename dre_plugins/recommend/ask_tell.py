@@ -286,7 +286,7 @@ class AskTell(KeptTrials):
             constraints: How far each constraint is violated, by name; at most 0 where it is met,
                 NaN where that is unknown.
             cost: Cost of the trial, such as seconds; None or NaN where it is unknown. Once three
-                costs are known, expected gains are weighed against expected costs.
+                complete trials have one, expected gains are weighed against expected costs.
 
         Raises:
             ValueError: If there is no such trial, it has been told before, a value is no

@@ -118,7 +118,7 @@ class DRESampler(BaseSampler):
             violated, at most 0 where it is met, like `Trial.set_constraint` of Optuna 5. If it
             raises, the constraints of that trial are unknown (`stats["constraint_errors"]`).
         cost: Cost of a trial, a number above 0: "duration", in seconds, or the name of a user
-            attribute. Once three costs are known, expected gains are weighed against them.
+            attribute. Once three complete trials have one, expected gains are weighed against it.
         valid: Rule that configurations must satisfy: a function of a dictionary of the trial's
             parameters, such as `lambda c: c["low"] <= c["high"]`. It must be quick and always
             answer the same; where a parameter that it reads is absent, it counts as met. Trials
