@@ -118,11 +118,12 @@ class AskTell(KeptTrials):
         name: str = "",
         framework: str = "ask-tell",
     ) -> None:
-        super().__init__(configurations.space_of(space), Directions.of(direction))
-        self.stats: Counter[str] = Counter()
         self._settings = checked_settings(settings).for_recommender(
             n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
+        ordered = self._settings.order_numeric_choices
+        super().__init__(configurations.space_of(space, ordered=ordered), Directions.of(direction))
+        self.stats: Counter[str] = Counter()
         self._seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         self._logger = LOGGER if logger is None else logger
         self._valid = valid
@@ -289,8 +290,7 @@ class AskTell(KeptTrials):
                 complete trials have one, expected gains are weighed against expected costs.
 
         Raises:
-            ValueError: If there is no such trial, it has been told before, a value is no
-                number, or the cost is negative.
+            ValueError: If no such trial runs, a value is no number, or the cost is negative.
         """
         trial, paid = self._running(number), checked_cost(cost)
         ended = self._directions.ended(trial.configuration, value, None, trial.rungs, constraints)
