@@ -33,7 +33,7 @@ def _domain_of(name: str, given: Domain | Sequence[Any], ordered: bool) -> Domai
     with naming_parameter(name):
         if isinstance(given, Domain):
             return given
-        return ordered_choices(given) if ordered else Categorical(given)
+        return ordered_choices(given) if ordered else Categorical(given)  # type: ignore[arg-type]
 
 
 def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, str]:
