@@ -27,11 +27,6 @@ memory = typer.Typer(
 N_MOST_USED = 5
 # Fewest characters by which a study is found: its identity is hexadecimal, as short names may be.
 SHORTEST_IDENTITY = 6
-# Frameworks whose studies are recorded with other signs than the user's.
-SIGNED = {
-    "import": "as imported: larger is better, losses have a minus",
-    "syne-tune": "smaller is better: maximised metrics have a minus",
-}
 
 Folder = Annotated[
     Path | None,
@@ -98,7 +93,10 @@ def show(study: Study, folder: Folder = None) -> None:
         entries = {
             "identity": header.study,
             "framework": header.framework,
-            "directions": SIGNED.get(header.framework, ", ".join(header.directions)),
+            # Past tasks are recorded with the sign by which larger values are better.
+            "directions": "as imported: larger is better, losses have a minus"
+            if header.framework == "import"
+            else ", ".join(header.directions),
             "began": _date(header.began),
             "last trial": _date(entry.last),
             "trials": ", ".join(f"{count} {state}" for state, count in read.counts().items()),

@@ -61,8 +61,6 @@ def test_a_damaged_record_is_named(dre, memory):
 
 def test_show(dre, memory):
     tune(memory, 1, name="new")
-    tune(memory, 1, name="signed", framework="syne-tune")
-    assert "maximised metrics have a minus" in words(dre("memory", "show", "signed"))
     text = dre("memory", "show", "new").output
     assert "ask-tell" in text and "1 complete" in text and "log" in text
     assert "wine" in text  # where it has learnt from: identity and name are the same here
