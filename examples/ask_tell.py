@@ -31,6 +31,6 @@ for _ in range(30):
 
 print(f"best accuracy {study.best.value:.4f} with {study.best.configuration}")
 
-# Several workers: a batch of different configurations takes little longer than one.
+# Several workers: the configurations of a batch differ.
 batch = study.ask_batch(4)
 assert len({tuple(configuration.values()) for _, configuration in batch}) == 4

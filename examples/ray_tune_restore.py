@@ -1,4 +1,4 @@
-"""Kill an experiment of Ray Tune and restore it: no result is lost, no configuration repeats."""
+"""Kill an experiment of Ray Tune and restore it: it goes on, and no configuration repeats."""
 
 import os
 import signal

@@ -34,8 +34,8 @@ class Memory:
 
     Args:
         path: The folder; it need not exist.
-        max_megabytes: Largest size of all records, above 0; None: no limit. When a study begins,
-            the studies that were written and used longest ago are deleted.
+        max_megabytes: Largest size of all records, above 0; None: no limit. When a study begins
+            that learns from them, those that were written and used longest ago are deleted.
 
     Raises:
         ValueError: If the path is none, or the limit is not above 0.

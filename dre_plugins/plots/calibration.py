@@ -10,7 +10,7 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.plots.fitted import SEED, Fitted, Study
 from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
 from dre_plugins.recommend.prior import GivenPrior
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.base import Array
 
 N_FOLDS = 5
@@ -25,7 +25,7 @@ def plot_calibration(
     study: Study,
     *,
     prior: GivenPrior = None,
-    settings: RecommenderSettings | None = None,
+    settings: Settings | None = None,
     objective: int | None = None,
 ) -> Axes:
     """Plot true against predicted ranks of trials, by cross-validation.
@@ -37,7 +37,7 @@ def plot_calibration(
     Args:
         study: A study with at least ten trials that have a value, of any sampler.
         prior: Prior of the ensemble, as for `DRESampler`.
-        settings: Settings of the fits.
+        settings: Expert settings, as for `DRESampler`.
         objective: Number of the objective, from 0; needed if there are several.
 
     Raises:

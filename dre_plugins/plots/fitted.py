@@ -21,7 +21,7 @@ from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.pareto import single_objective
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import RecommenderSettings, Settings
 from dre_plugins.recommend.trials import Trial, feasible
 from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
@@ -53,7 +53,7 @@ class Fitted:
         self,
         study: Study,
         prior: GivenPrior,
-        settings: RecommenderSettings | None,
+        settings: Settings | None,
         objective: int | None,
         least: int = MIN_TRIALS,
     ) -> None:
@@ -70,6 +70,8 @@ class Fitted:
             raise ValueError(f"The picture needs {least} trials with a value; the study has {n}.")
         require(self.space.n_parameters > 0, "study", "none", "of trials with parameters")
         self.units: Array = self.space.to_units([trial.configuration for trial in self._trials])
+        if settings is not None and not isinstance(settings, RecommenderSettings):
+            settings = settings.for_recommender()
         self._recommender = Recommender(self.space, settings, seed=SEED, prior=loaded)
         self._n_threads = self._recommender.settings.n_threads
 

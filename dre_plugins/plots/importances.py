@@ -9,7 +9,7 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.plots.fitted import SEED, Fitted, Study
 from dre_plugins.plots.style import blue, ink, new_panel, plain
 from dre_plugins.recommend.prior import GivenPrior
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.base import Array
 from dre_plugins.space.candidates import sobol
 
@@ -23,7 +23,7 @@ def plot_rank_importances(
     study: Study,
     *,
     prior: GivenPrior = None,
-    settings: RecommenderSettings | None = None,
+    settings: Settings | None = None,
     objective: int | None = None,
 ) -> Axes:
     """Plot how far predicted ranks move when a parameter is shuffled among spread points.
@@ -34,7 +34,7 @@ def plot_rank_importances(
     Args:
         study: A study with at least two trials that have a value, of any sampler.
         prior: Prior of the ensemble, as for `DRESampler`.
-        settings: Settings of the fit.
+        settings: Expert settings, as for `DRESampler`.
         objective: Number of the objective, from 0; needed if there are several.
 
     Raises:

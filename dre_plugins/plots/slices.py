@@ -22,7 +22,7 @@ from dre_plugins.plots.parameters import ParameterAxis, axis_of
 from dre_plugins.plots.style import GREY, RED, SHADES, blue, ink
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.prior import GivenPrior
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.base import Array
 
 N_POINTS = 201
@@ -37,7 +37,7 @@ def plot_predicted_ranks(
     params: str | Sequence[str],
     *,
     prior: GivenPrior = None,
-    settings: RecommenderSettings | None = None,
+    settings: Settings | None = None,
     objective: int | None = None,
 ) -> NDArray[Any]:
     """Plot mean predicted ranks and their standard errors over one or two parameters.
@@ -48,7 +48,7 @@ def plot_predicted_ranks(
         study: A study with at least two trials that have a value, of any sampler.
         params: Names of one or two parameters.
         prior: Prior of the ensemble, as for `DRESampler`.
-        settings: Settings of the fit.
+        settings: Expert settings, as for `DRESampler`.
         objective: Number of the objective, from 0; needed if there are several.
 
     Returns:
@@ -85,14 +85,14 @@ def plot_acquisition(
     params: str | Sequence[str],
     *,
     prior: GivenPrior = None,
-    settings: RecommenderSettings | None = None,
+    settings: Settings | None = None,
     objective: int | None = None,
 ) -> Axes:
     """Plot the acquisition function over one or two parameters.
 
     Args:
         study: See `plot_predicted_ranks`, also for the other arguments.
-        settings: Settings of the fit; its `acquisition` is drawn.
+        settings: Expert settings, as for `DRESampler`; the `acquisition` is drawn.
 
     Raises:
         ValueError: See `plot_predicted_ranks`.
@@ -130,7 +130,7 @@ def plot_members(
     param: str,
     *,
     prior: GivenPrior = None,
-    settings: RecommenderSettings | None = None,
+    settings: Settings | None = None,
     objective: int | None = None,
 ) -> Axes:
     """Plot the rank that each member of the ensemble predicts, over one parameter.
@@ -174,7 +174,7 @@ class _Slice:
         study: Study,
         params: str | Sequence[str],
         prior: GivenPrior,
-        settings: RecommenderSettings | None,
+        settings: Settings | None,
         objective: int | None,
     ) -> _Slice:
         names = [params] if isinstance(params, str) else [*params]

@@ -85,8 +85,8 @@ class AskTell(KeptTrials):
             because trials contradict them ("memory_contradicted").
 
     Raises:
-        ValueError: If an argument is invalid (the message names it), or `valid` raises or holds
-            for no configuration that was tried.
+        ValueError: If an argument is invalid (the message names it), the prior shares no parameter
+            with the space, or `valid` raises or holds for no configuration that was tried.
 
     Examples:
         >>> from dre_plugins.space import Float
@@ -118,11 +118,12 @@ class AskTell(KeptTrials):
         name: str = "",
         framework: str = "ask-tell",
     ) -> None:
-        super().__init__(configurations.space_of(space), Directions.of(direction))
-        self.stats: Counter[str] = Counter()
         self._settings = checked_settings(settings).for_recommender(
             n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
+        ordered = self._settings.order_numeric_choices
+        super().__init__(configurations.space_of(space, ordered=ordered), Directions.of(direction))
+        self.stats: Counter[str] = Counter()
         self._seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         self._logger = LOGGER if logger is None else logger
         self._valid = valid
@@ -286,11 +287,10 @@ class AskTell(KeptTrials):
             constraints: How far each constraint is violated, by name; at most 0 where it is met,
                 NaN where that is unknown.
             cost: Cost of the trial, such as seconds; None or NaN where it is unknown. Once three
-                costs are known, expected gains are weighed against expected costs.
+                complete trials have one, expected gains are weighed against expected costs.
 
         Raises:
-            ValueError: If there is no such trial, it has been told before, a value is no
-                number, or the cost is negative.
+            ValueError: If no such trial runs, a value is no number, or the cost is negative.
         """
         trial, paid = self._running(number), checked_cost(cost)
         ended = self._directions.ended(trial.configuration, value, None, trial.rungs, constraints)

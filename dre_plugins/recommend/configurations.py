@@ -8,14 +8,16 @@ from typing import Any
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.base import Domain, match_key, naming_parameter
-from dre_plugins.space.discrete import ordered_choices
+from dre_plugins.space.discrete import Categorical, ordered_choices
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import distinct
 
 
-def space_of(given: SearchSpace | Mapping[str, Domain | Sequence[Any]]) -> SearchSpace:
-    """Return a search space; choices that are numbers in ascending order become ordinal.
+def space_of(
+    given: SearchSpace | Mapping[str, Domain | Sequence[Any]], *, ordered: bool
+) -> SearchSpace:
+    """Return a search space; if `ordered`, choices that are ascending numbers become ordinal.
 
     A ValueError says that it is none, or that a name is no string.
     """
@@ -24,12 +26,14 @@ def space_of(given: SearchSpace | Mapping[str, Domain | Sequence[Any]]) -> Searc
     is_space = isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
     wanted = "a SearchSpace, or domains or lists of choices by parameter name"
     require(is_space, "space", given, wanted)
-    return SearchSpace({name: _domain_of(name, domain) for name, domain in given.items()})
+    return SearchSpace({name: _domain_of(name, part, ordered) for name, part in given.items()})
 
 
-def _domain_of(name: str, given: Domain | Sequence[Any]) -> Domain:
+def _domain_of(name: str, given: Domain | Sequence[Any], ordered: bool) -> Domain:
     with naming_parameter(name):
-        return given if isinstance(given, Domain) else ordered_choices(given)
+        if isinstance(given, Domain):
+            return given
+        return ordered_choices(given) if ordered else Categorical(given)  # type: ignore[arg-type]
 
 
 def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, str]:

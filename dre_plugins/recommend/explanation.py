@@ -49,8 +49,8 @@ class Explanation:
         n_reference: Number of reference points; None unless a model chose.
         prior_weight: Share of the ensemble's members that came from the prior, from 0 to 1; None
             without an ensemble or a prior.
-        past_studies: Names and dates of the past studies that the prior was trained on; None
-            without any.
+        past_studies: Names of the past studies that the prior was trained on, the first three,
+            with dates if they are of a memory; None without any.
         expected_cost: Expected cost of the trial, in the unit of the observed costs; None if
             unknown.
     """

@@ -37,7 +37,7 @@ class Settings:
             studies these are the best and evenly spaced ranks of the others, so that the time of a
             suggestion is bounded.
         order_numeric_choices: Whether choices that are numbers in ascending order are treated as
-            ordered. It concerns the domains of frameworks; in a `SearchSpace`, use `Ordinal`.
+            ordered, in frameworks and in lists of choices; in a `SearchSpace`, use `Ordinal`.
 
     Raises:
         ValueError: If a setting is invalid, or there is no such device.

@@ -25,14 +25,17 @@ class TrialState(str, Enum):
 class Trial:
     """Hold a configuration that was evaluated, is running, or was stopped.
 
+    Larger values are better. The trials that an `AskTell` returns have the values that it was
+    told instead.
+
     Args:
         configuration: Parameter values by name; inactive parameters are absent.
         state: State of the trial.
-        value: Final value, larger is better. `None` or NaN on a complete trial means that it
-            failed; infinities are ranked like any other value.
-        rungs: Intermediate values by step (resource), larger is better.
-        objectives: Final values of several objectives, larger is better; then `value` is None.
-            A NaN among them means that the trial failed.
+        value: Final value. `None` or NaN on a complete trial means that it failed; infinities are
+            ranked like any other value.
+        rungs: Intermediate values by step (resource).
+        objectives: Final values of several objectives; then `value` is None. A NaN among them
+            means that the trial failed.
         constraints: How far each constraint is violated, by name; at most 0 where it is met. It is
             unknown where it is absent or NaN.
         cost: Cost of the trial, above 0, in any unit, such as seconds; None: unknown.

@@ -122,9 +122,9 @@ class Prior:
             metadata: Past tasks; their search spaces may differ.
             **options: Options of `transfer.training.train_prior`: `name`, `description`,
                 `validation` (other tasks, which decide which weights are kept; by default every
-                fifth task if there are 10), `space` (default: the union), `defaults`, `scorer`,
-                `settings` (`MetaTrainingSettings`), `seed`, `device`, `n_threads`, `checkpoint`,
-                `resume`, `progress` (show a bar).
+                fifth task if there are 10), `space` (default: the union), `defaults` and `rebuild`
+                (see `Card`), `scorer`, `settings` (`MetaTrainingSettings`), `seed`, `device`,
+                `n_threads`, `checkpoint`, `resume`, `progress` (show a bar).
 
         Raises:
             ValueError: If there is nothing to learn from, or an option is invalid.

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from presets import TINY
 
 from dre_plugins import plots
-from dre_plugins.recommend import RecommenderSettings
+from dre_plugins.recommend import Settings
 
 NAMES = ["$x_{$", "a$b$", r"\$", "$", "\ud800", "\0", "line\nbreak", "{}_^%&#~"]
-SETTINGS = RecommenderSettings(preset=TINY)
+SETTINGS = Settings(preset=TINY)
 
 
 def objective(trial: optuna.Trial) -> float:

@@ -96,6 +96,8 @@ def test_what_no_study_can_be_of_is_refused_by_name(
 def test_choices_that_cannot_be_searched_are_refused_by_the_name_of_their_parameter() -> None:
     with pytest.raises(ValueError, match="Parameter 'x': 1 is listed twice"):
         AskTell({"y": [1, 2], "x": [1, 1]})
+    settings = Settings(order_numeric_choices=False)
+    assert AskTell({"x": [1, 2]}, settings=settings).space.domains["x"] == Categorical((1, 2))
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,9 @@ class DRESampler(BaseSampler):
             takes some seconds: studies, a storage or its URL, several of these, or a
             `dre_plugins.MetaDataset`. Search spaces, metrics and directions may differ. A study
             with the name of the present one is left out. If there are more than about 20, train a
-            prior once (`Prior.train`, `dre meta-train`). "storage" takes the studies in the
-            storage of the present study that share parameters with it, as they were when it began.
+            prior once (`Prior.train`, `dre meta-train`). "storage" takes up to 30 studies in the
+            storage of the present study that have half of its parameters, as they were when it
+            began. Like those of a memory, they count in trials 0, 2, 4, 6 and 8 only.
         n_startup_trials: Number of trials that must have ended, enqueued and added ones included,
             before a model proposes; until then, Sobol points. None means 4 for the universal prior
             and 10 for the ensemble, or 0 with a trained prior.
@@ -112,17 +113,18 @@ class DRESampler(BaseSampler):
         allow_duplicates: Whether a configuration may be suggested again, for noisy objectives.
             Otherwise configurations repeat only when all of a finite space were tried.
         failed: "model" multiplies expected improvements by the predicted probability of success,
-            "worst" ranks failed trials last, "ignore" leaves them out. NaN is a failure.
+            "worst" ranks failed trials last, "ignore" leaves them out. NaN is a failure, as is
+            pruning without a report.
         constraints_func: Function of an ended trial that returns how far each constraint is
             violated, at most 0 where it is met, like `Trial.set_constraint` of Optuna 5. If it
             raises, the constraints of that trial are unknown (`stats["constraint_errors"]`).
         cost: Cost of a trial, a number above 0: "duration", in seconds, or the name of a user
-            attribute. Once three costs are known, expected gains are weighed against them.
+            attribute. Once three complete trials have one, expected gains are weighed against it.
         valid: Rule that configurations must satisfy: a function of a dictionary of the trial's
             parameters, such as `lambda c: c["low"] <= c["high"]`. It must be quick and always
             answer the same; where a parameter that it reads is absent, it counts as met. Trials
-            may break it by values that were enqueued or that another sampler fixes, and a first
-            trial whose last parameter cannot make up for the others; `stats["invalid"]` counts.
+            may break it by values that were enqueued or that another sampler fixes, and by new
+            parameters, the last of which cannot make up for the others; `stats["invalid"]` counts.
         settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
             threads, how many trials are fitted, whether numeric choices are ordered.
         memory: Folder in which studies of all frameworks are recorded, and from which later ones

@@ -141,9 +141,10 @@ class DRESearch(RestorableSearcher):
             that break it. It is saved with the search, even if it is a lambda.
 
     Raises:
-        ValueError: If an argument is invalid, there is nothing to learn from in `past_results`, or
-            `valid` raises or holds for no configuration that was tried. What depends on the space
-            is checked in `Tuner.fit`, before the first trial.
+        ValueError: If an argument is invalid, there is nothing to learn from in `past_results`, a
+            trained prior shares no parameter with the space, or `valid` raises or holds for no
+            configuration that was tried. What depends on the space is checked in `Tuner.fit`,
+            before the first trial.
         UnsupportedDomainError: If a domain cannot be searched (a ValueError, too).
     """
 

@@ -103,7 +103,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
 
     @property
     def study(self) -> AskTell:
-        """The study of the search, for example for `dre_plugins.plots`."""
+        """The study of the search, for example for `dre_plugins.plots`; small values are good."""
         return self._study
 
     def explain(self, trial_id: int) -> Explanation:

@@ -125,8 +125,8 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit.
         cost: Cost of a trial, a number above 0 in its last report: "duration" (Syne Tune's
-            `st_worker_time`, in seconds) or the name of another reported number. Once three costs
-            are known, expected gains are weighed against expected costs.
+            `st_worker_time`, in seconds) or the name of another reported number. Once three
+            complete trials have one, expected gains are weighed against expected costs.
         options: Further arguments of `DRESearcher`, by name: `prior`, `n_startup_trials`,
             `allow_duplicates`, `failed`, `settings`, `memory`, `valid`, `name`.
 

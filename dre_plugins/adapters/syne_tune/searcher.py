@@ -96,7 +96,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             constants, such as `lambda c: c["low"] <= c["high"]`. It must be quick and always
             answer the same. Points to evaluate are exempt; `stats["invalid"]` counts those that
             break it.
-        name: Name under which the memory shows the study; `DRE` and its like give their metric.
+        name: Name under which the memory shows the study; `DRE` and `ASHADRE` give their metric.
 
     Raises:
         ValueError: If an argument is invalid, a domain cannot be searched, the prior has no
