@@ -111,7 +111,7 @@ class History:
 
 
 def read(
-    trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection], *, are_past: bool = False
+    trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection]
 ) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
     """Return the search space of trials, those of them that can be read, and their history.
 
