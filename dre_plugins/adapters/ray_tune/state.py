@@ -101,6 +101,7 @@ class RestorableSearcher(LearningSearcher):
             ValueError: If it is the state of something else, of a newer version, or not whole.
         """
         self.set_state(_read(Path(checkpoint_path)))
+        _RESTORED[self._identity] = self
 
     def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
         """Write the state into the folder of an experiment, and keep the previous one.
