@@ -53,6 +53,7 @@ def recommend(
     reported = {name for run in runs for report in run.reports for name in report}
     require(metric in reported, "metric", metric, f"one of those reported, {sorted(reported)}")
     limits = Limits.of(constraints)
+    limits.check(reported)
     given = None if space is None else space_of(space)
     skipped: Counter[str] = Counter()
     searched, trials = trials_in(runs, metric, SIGNS[mode], given, skipped)
