@@ -171,7 +171,7 @@ class DRESearch(RestorableSearcher):
     ) -> None:
         metric, mode = arguments.checked_objectives(metric, mode)
         super().__init__(metric, mode)
-        self._identity = secrets.token_hex()
+        self.identity = secrets.token_hex()
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         self._seed = None if seed is None else seed_from(seed)
         self._stopped = stopped

@@ -60,7 +60,7 @@ class RestorableSearcher(LearningSearcher):
     """A searcher all of whose attributes are its state."""
 
     _options: dict[str, Any]  # arguments of the study
-    _identity: str  # the same in all copies of a search
+    identity: str = ""  # the same in all copies of a search
     # Ids of trials that Ray has forgotten.
     _forgotten: tuple[str, ...] = ()
     _n_saved = 0
@@ -101,7 +101,7 @@ class RestorableSearcher(LearningSearcher):
             ValueError: If it is the state of something else, of a newer version, or not whole.
         """
         self.set_state(_read(Path(checkpoint_path)))
-        _RESTORED[self._identity] = self
+        _RESTORED[self.identity] = self
 
     def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
         """Write the state into the folder of an experiment, and keep the previous one.
@@ -139,7 +139,7 @@ class RestorableSearcher(LearningSearcher):
         """
         state, names = _newest(Path(checkpoint_dir), self.CKPT_FILE_TMPL)
         self.set_state(state)
-        _RESTORED[self._identity] = self
+        _RESTORED[self.identity] = self
         self._superseded = names
         trials = _known_to_ray(Path(checkpoint_dir))
         # The searcher of a `Repeater` knows the first of several trials, which end together.
@@ -210,7 +210,7 @@ def restored(search: S) -> S:
 
     Ray pickles a stopper with a copy of its search, which learns nothing once it is restored.
     """
-    found: S = _RESTORED.get(search._identity, search)
+    found: S = _RESTORED.get(search.identity, search)
     return found
 
 
