@@ -18,6 +18,7 @@ from dre_plugins.recommend.lists import (
     last_step,
     ranked_lists,
     reported_at,
+    reports_of,
 )
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.base import Array, Mask
@@ -28,7 +29,7 @@ def joint_ranks(history: Sequence[Trial]) -> Array:
 
     Complete trials are ordered by their final values. Then pruned trials are inserted, those with
     the latest last step first. Each is compared at its last step with the trials inserted so far
-    that reported there; if it beats n of them, it comes just above the n worst. Trials that are
+    that reached it; if it beats n of them, it comes just above the n worst. Trials that are
     inserted in the same place are ordered by their values at that step. Other trials are NaN.
     """
     values = final_values(history)
@@ -36,8 +37,9 @@ def joint_ranks(history: Sequence[Trial]) -> Array:
     is_complete = ~np.isnan(values)
     order[is_complete] = dense_ranks(values[is_complete])
     last = np.array([last_step(trial) for trial in history], dtype=np.float64)
+    reports = reports_of(history)
     for step in np.unique(last[~np.isnan(last)])[::-1]:
-        order = _with_pruned(order, reported_at(history, float(step)), last == step)
+        order = _with_pruned(order, reported_at(reports, float(step)), last == step)
     return order
 
 

@@ -8,9 +8,11 @@ good as any other value.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,6 +25,9 @@ MAX_RUNG_LISTS = 4
 
 # Dense rank of all failed trials, below every value.
 FAILED_RANK = -1.0
+
+# Steps at which a trial reported, ascending, and the values there.
+Reports: TypeAlias = tuple[list[float], list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +73,20 @@ def last_step(trial: Trial) -> float | None:
     )
 
 
-def reported_at(history: Iterable[Trial], step: float) -> Array:
-    """Return the values at a step `[N]`; NaN where nothing was reported, and of failed trials."""
+def reports_of(history: Iterable[Trial]) -> list[Reports]:
+    """Return the steps at which each trial reported, and the values; none if it has failed."""
+    reported = ({} if trial.state is TrialState.FAILED else trial.rungs for trial in history)
+    return [(steps := sorted(rungs), [rungs[step] for step in steps]) for rungs in reported]
+
+
+def reported_at(reports: Iterable[Reports], step: float) -> Array:
+    """Return the last values up to a step, of trials that reached it, `[N]`; NaN of others.
+
+    Trials may report at different steps, so that few may have a value at the step itself.
+    """
     reported = [
-        None if trial.state is TrialState.FAILED else trial.rungs.get(step) for trial in history
+        values[bisect_right(steps, step) - 1] if steps and steps[0] <= step <= steps[-1] else None
+        for steps, values in reports
     ]
     return np.array(reported, dtype=np.float64)
 
@@ -80,17 +95,18 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
     """Arrange a history into lists of at least one trial; none when nothing can be ranked.
 
     One list has the final values of complete trials. For each step at which trials were pruned,
-    latest first, all that reported there form a further list, weighted by the share of trials that
-    reached the step. Failures are tied at the end of the first list, unless they are ignored.
+    latest first, all that reached it form a further list, weighted by their share. Failures are
+    tied at the end of the first list, unless they are ignored.
     """
     ended = [i for i, trial in enumerate(history) if trial.state is not TrialState.RUNNING]
     trials = [history[i] for i in ended]
     last = (last_step(trial) for trial in trials)
     steps = pruning_steps(step for step in last if step is not None)
+    reports = reports_of(trials)
     lists = ranked_lists(
         final_values(trials),
         np.array([failed == "worst" and has_failed(trial) for trial in trials], dtype=np.bool_),
-        [reported_at(trials, step) for step in steps],
+        [reported_at(reports, step) for step in steps],
         max_length,
     )
     positions = np.array(ended, dtype=np.intp)

@@ -168,12 +168,19 @@ class Recommender:
             RuleError: If the rule raises, or nothing satisfies it (a ValueError, too).
         """
         require(count >= 1, "count", count, "at least 1")
-        given = self._fixed_units(fixed or {})
+        fixed = fixed or {}
+        given = self._fixed_units(fixed)
         self.check_rule()
         rule = self.rule
         if not rule.may_hold(given):
             self.count_invalid()
             rule = Rule(self.space, None)
+        elif candidates is None and any(
+            {c.child, c.parent} & fixed.keys() == {c.child} for c in self.space.conditions
+        ):
+            # The parents need values with which the given parameters are active.
+            asked = rule.requiring(fixed)
+            rule = asked if asked.may_hold(given) else rule
         if candidates is not None:
             candidates = rule.kept(candidates)
             require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")

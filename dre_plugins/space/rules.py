@@ -11,7 +11,7 @@ what `candidates` draws.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -91,6 +91,15 @@ class Rule:
         if answer is None or np.ndim(answer):
             raise RuleError(f"valid returned {answer!r}; it must return True or False.")
         return bool(answer)
+
+    def requiring(self, names: Collection[str]) -> Rule:
+        """Return the rule that allows of these configurations those with certain parameters."""
+
+        def valid(configuration: dict[str, Any]) -> bool:
+            has_all = all(name in configuration for name in names)
+            return has_all and (self._valid is None or self._valid(configuration))
+
+        return Rule(self.space, valid, seed=self._seed, is_learnt=self._is_learnt)
 
     def absent_from(self, configuration: Mapping[str, Any]) -> str | None:
         """Return a parameter that the predicate reads and a configuration lacks, if there is one.

@@ -135,8 +135,13 @@ def test_a_running_trial_of_optuna_is_learnt_from_and_not_recommended():
 def test_what_cannot_be_recommended_says_why(tmp_path):
     with pytest.raises(ValueError, match=r"metric must be one of those reported, .*'loss'"):
         for_ray_tune.recommend(ray_results(), "speed", "min")
+    with pytest.raises(ValueError, match=r"constraints must be on .*'memory'.*, got 'speed'"):
+        for_ray_tune.recommend(ray_results(), "loss", "min", constraints={"speed": 1.0})
+    experiment = syne_tune_experiment(tmp_path)
+    with pytest.raises(ValueError, match=r"constraints must be on .*'memory'.*, got 'speed'"):
+        for_syne_tune.recommend(experiment, constraints={"speed": 1.0})
     with pytest.raises(ValueError, match=r"nothing to recommend: .*without the metric 'speed'"):
-        for_syne_tune.recommend(syne_tune_experiment(tmp_path), "speed")
+        for_syne_tune.recommend(experiment, "speed")
     with pytest.raises(ValueError, match="number of objectives must be 1, got 2"):
         for_optuna.recommend(optuna.create_study(directions=["minimize", "maximize"]))
     with pytest.raises(ValueError, match="needs trials with a parameter of at least two values"):

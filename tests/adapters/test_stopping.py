@@ -1,5 +1,6 @@
 """A study ends when the next trials are expected to gain too little, in every framework."""
 
+import pickle
 from types import SimpleNamespace
 
 import pytest
@@ -43,11 +44,15 @@ def test_optuna_with_several_objectives_is_refused():
 
 
 @pytest.mark.parametrize(("min_gain", "n_run"), [(HIGH, 10), (LOW, N)])
-def test_ray_tune_stops_after_the_trial_that_settles_it(min_gain, n_run):
+def test_ray_tune_stops_after_the_trial_that_settles_it(min_gain, n_run, tmp_path):
     space = {name: tune.uniform(-5.0, 5.0) for name in SPACE}
     search = DRESearch(space, metric="loss", mode="min", seed=0, n_startup_trials=N)
     stopper = ExpectedGainStopper(search, min_gain=min_gain, min_n_trials=10)
     for number in range(N):
+        if number == 5:  # `Tuner.restore` restores the search and a copy of the stopper
+            search.save_to_dir(str(tmp_path))
+            stopper, search = pickle.loads(pickle.dumps(stopper)), DRESearch()
+            search.restore_from_dir(str(tmp_path))
         assert not stopper.stop_all()
         config = search.suggest(str(number))
         result = {"loss": loss(config), "training_iteration": 1}

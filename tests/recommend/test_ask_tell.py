@@ -178,9 +178,13 @@ def test_the_branch_of_an_enqueued_configuration_is_kept() -> None:
     study.enqueue({"kind": "a"})
     study.enqueue({"kind": "b"})
     study.enqueue({"kind": "a", "depth": 3, "seed": 7})
-    configurations = [configuration for _, configuration in study.ask_batch(3)]
+    depths = range(1, 7)
+    for depth in depths:  # of the branch that has it
+        study.enqueue({"depth": depth})
+    configurations = [configuration for _, configuration in study.ask_batch(3 + len(depths))]
     assert configurations[0] == configurations[2] == {"kind": "a", "seed": 7}
     assert configurations[1].keys() == {"kind", "depth", "seed"}
+    assert configurations[3:] == [{"kind": "b", "depth": d, "seed": 7} for d in depths]
     with pytest.raises(ValueError, match="seed must be 7"):
         study.enqueue({"kind": "a", "seed": 8})
 

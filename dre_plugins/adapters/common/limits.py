@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,12 @@ class Limits:
             require(low <= high, name, limit, "a range that is not empty")
             ranges[str(metric)] = (low, high)
         return cls(ranges)
+
+    def check(self, reported: Collection[str]) -> None:
+        """Refuse limits on metrics that no trial has reported, by a ValueError."""
+        for metric in self.ranges:
+            wanted = f"on what trials reported, {sorted(reported)}"
+            require(metric in reported, "constraints", metric, wanted)
 
     def violations(self, result: Mapping[str, Any]) -> dict[str, float]:
         """Return how far a result exceeds each limit, at most 0 within; NaN without the metric."""

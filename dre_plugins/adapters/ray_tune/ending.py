@@ -15,6 +15,7 @@ from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.search import DRESearch
 from dre_plugins.adapters.ray_tune.sources import run_of_result, trials_in
+from dre_plugins.adapters.ray_tune.state import restored
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
@@ -52,6 +53,7 @@ def recommend(
     reported = {name for run in runs for report in run.reports for name in report}
     require(metric in reported, "metric", metric, f"one of those reported, {sorted(reported)}")
     limits = Limits.of(constraints)
+    limits.check(reported)
     given = None if space is None else space_of(space)
     skipped: Counter[str] = Counter()
     searched, trials = trials_in(runs, metric, SIGNS[mode], given, skipped)
@@ -120,4 +122,4 @@ class ExpectedGainStopper(Stopper):
 
     def stop_all(self) -> bool:
         """Return whether the experiment is to stop."""
-        return self._has_heard and self._stopping.is_met(self._search.study)
+        return self._has_heard and self._stopping.is_met(restored(self._search).study)

@@ -7,6 +7,7 @@ a suggestion → a nested configuration. It decides nothing about the search;
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -171,6 +172,7 @@ class DRESearch(RestorableSearcher):
     ) -> None:
         metric, mode = arguments.checked_objectives(metric, mode)
         super().__init__(metric, mode)
+        self.identity = secrets.token_hex()
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         self._seed = None if seed is None else seed_from(seed)
         self._stopped = stopped

@@ -21,7 +21,8 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
@@ -41,6 +42,11 @@ TRIALS = "experiment_state-*.json"
 OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
 
 
+S = TypeVar("S", bound="RestorableSearcher")
+# Searches that Ray has restored in this process, by identity.
+_RESTORED: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+
 class KnownToRay(NamedTuple):
     """Hold what Ray has written about a trial."""
 
@@ -54,6 +60,7 @@ class RestorableSearcher(LearningSearcher):
     """A searcher all of whose attributes are its state."""
 
     _options: dict[str, Any]  # arguments of the study
+    identity: str = ""  # the same in all copies of a search
     # Ids of trials that Ray has forgotten.
     _forgotten: tuple[str, ...] = ()
     _n_saved = 0
@@ -94,6 +101,7 @@ class RestorableSearcher(LearningSearcher):
             ValueError: If it is the state of something else, of a newer version, or not whole.
         """
         self.set_state(_read(Path(checkpoint_path)))
+        _RESTORED[self.identity] = self
 
     def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
         """Write the state into the folder of an experiment, and keep the previous one.
@@ -131,6 +139,7 @@ class RestorableSearcher(LearningSearcher):
         """
         state, names = _newest(Path(checkpoint_dir), self.CKPT_FILE_TMPL)
         self.set_state(state)
+        _RESTORED[self.identity] = self
         self._superseded = names
         trials = _known_to_ray(Path(checkpoint_dir))
         # The searcher of a `Repeater` knows the first of several trials, which end together.
@@ -194,6 +203,15 @@ class RestorableSearcher(LearningSearcher):
             return
         forgotten, self._forgotten = self._forgotten[0], self._forgotten[1:]
         self._hand_over(self._study, forgotten, trial_id)
+
+
+def restored(search: S) -> S:
+    """Return the search that Ray has restored if this is a copy of it, otherwise itself.
+
+    Ray pickles a stopper with a copy of its search, which learns nothing once it is restored.
+    """
+    found: S = _RESTORED.get(search.identity, search)
+    return found
 
 
 def _write(path: Path, state: dict[str, Any]) -> None:

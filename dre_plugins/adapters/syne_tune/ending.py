@@ -55,6 +55,7 @@ def recommend(
     read = read_experiment(Path(experiment.path), Wanted(metric, mode, None), skipped)
     if read is None:
         raise ValueError(f"There is nothing to recommend: {'; '.join(skipped)}.")
+    limits.check([*map(str, experiment.results)])
     table = experiment.results.to_dict("records")
     last_reports = {str(report[ST_TRIAL_ID]): report for report in table}
     history = [
