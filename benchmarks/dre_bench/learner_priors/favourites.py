@@ -8,7 +8,8 @@ defaults of Pfisterer et al. (GECCO 2021).
 Candidates are what most data sets have evaluated, above all the points of a Sobol sequence: there
 processes fill in what is between classification and regression. Of what a search found on one
 data set they expect too much elsewhere (lab/2026-11-24-portfolio.md), so that it is a candidate
-only where data sets share few points. Length scales are those of the Sobol points.
+only where data sets share few points. Length scales are those of the Sobol points. The library's
+default is a candidate with the regret that it had (lab/2026-11-26-default-as-member.md).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, WhiteKernel
 
 from dre_bench.learner_evaluations.parameters import from_row
-from dre_bench.learner_evaluations.plan import SOBOL
+from dre_bench.learner_evaluations.plan import DEFAULT, SOBOL
 from dre_bench.learner_evaluations.tables import Table
 from dre_bench.learner_priors.regrets import is_of_kind, regrets_by_metric
 from dre_bench.learner_priors.tasks import search_space
@@ -63,21 +64,23 @@ def portfolio(
     """
     rng = np.random.default_rng(seed)
     parts: list[tuple[Table, Array, list[int]]] = []
-    pool = np.empty((0, space.n_parameters))
     for table in tables:
         table_space = search_space(table.space)
         columns = [space.names.index(name) for name in table_space.names]
         units = table_space.to_units([from_row(table.space, row) for row in table.configurations])
         parts.append((table, units, columns))
-        evaluated = _candidates(table, units, datasets)
-        placed = rng.random((len(evaluated), space.n_parameters))
-        placed[:, columns] = np.where(evaluated < 0.0, placed[:, columns], evaluated)
-        pool = np.concatenate([pool, placed])
+    pool = np.empty((0, space.n_parameters))
+    for inputs_of in (_candidates, _default):
+        for table, units, columns in parts:
+            inputs = inputs_of(table, units, datasets)
+            placed = rng.random((len(inputs), space.n_parameters))
+            placed[:, columns] = np.where(inputs < 0.0, placed[:, columns], inputs)
+            pool = np.concatenate([pool, placed])
     pool = space.canonical(pool)
     found = [
         regret
-        for table, units, columns in parts
-        for regret in _expected(table, units, datasets, pool[:, columns])
+        for default, (table, units, columns) in enumerate(parts, len(pool) - len(parts))
+        for regret in _expected(table, units, datasets, pool[:, columns], default)
     ]
     if not found:
         return None
@@ -115,27 +118,40 @@ def _candidates(table: Table, units: Array, datasets: Collection[int]) -> Array:
     return evaluated[is_shared] if is_shared.sum() >= FEWEST_SHARED else evaluated
 
 
+def _default(table: Table, units: Array, datasets: Collection[int]) -> Array:
+    """Return the inputs of the library's default, the usual ones where data decide `[1, P]`."""
+    rows = np.flatnonzero(np.isin(table.dataset, [*datasets]))
+    of_datasets = _inputs(units[rows[is_of_kind(table, rows, DEFAULT)]])
+    return np.quantile(of_datasets, 0.5, axis=0, method="lower")[None]
+
+
 def _expected(
-    table: Table, units: Array, datasets: Collection[int], candidates: Array
+    table: Table, units: Array, datasets: Collection[int], candidates: Array, default: int
 ) -> list[Array]:
-    """Return what to expect of candidates `[C, P]` on the data sets of a table, `[metrics, C]`."""
-    past: list[tuple[Array, Array]] = []
+    """Return what to expect of candidates `[C, P]` on the data sets of a table, `[metrics, C]`.
+
+    The one at place `default` has the regret of the library's default on each data set.
+    """
+    past: list[tuple[Array, Array, Array]] = []
     shared: list[tuple[Array, Array]] = []
     for dataset in datasets:
         rows = np.flatnonzero(table.dataset == dataset)
         values = regrets_by_metric(table, rows) if len(rows) >= FEWEST else None
         if values is not None:
             is_sobol = is_of_kind(table, rows, SOBOL)
-            past.append((_inputs(units[rows]), values))
+            is_default = is_of_kind(table, rows, DEFAULT)
+            past.append((_inputs(units[rows]), values, values[is_default]))
             shared.append((_inputs(units[rows[is_sobol]]), values[is_sobol].mean(axis=1)))
     if not past:
         return []
     kernel, inputs = _kernel(shared), _inputs(candidates)
     expected = []
-    for known, values in past:
+    for known, values, of_default in past:
         level = np.quantile(values, FAR, axis=0)
         model = GaussianProcessRegressor(kernel, optimizer=None).fit(known, values - level)
-        expected.append((model.predict(inputs).reshape(len(inputs), -1) + level).T)
+        of_candidates = model.predict(inputs).reshape(len(inputs), -1) + level
+        of_candidates[default] = of_default[0]
+        expected.append(of_candidates.T)
     return expected
 
 
