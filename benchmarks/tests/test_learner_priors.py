@@ -103,6 +103,16 @@ def test_the_first_member_is_good_on_average_and_the_others_differ() -> None:
     assert portfolio(space, [toy()], [7]) is None
 
 
+def test_a_default_that_depends_on_the_data_has_its_own_regret_and_usual_values() -> None:
+    table = toy()
+    is_default = table.position == 0
+    table.configurations[is_default, 0] = [0.7, 0.8, 0.9, 1.0]
+    table.metrics["rmse"][is_default, -1] = 0.0  # the best on every data set, wherever it is
+    members = portfolio(search_space(SHAPE), [table], range(4))
+    assert members is not None
+    np.testing.assert_allclose(members[0], [0.8, 0.5], atol=1e-3)
+
+
 def test_members_complement_each_other() -> None:
     regret = np.array([[0.0, 1.0, 0.4, 0.5], [1.0, 0.0, 0.4, 0.5], [1.0, 0.9, 0.4, 0.5]])
     assert complementary(regret, np.ones(3), 3) == [2, 0, 1]

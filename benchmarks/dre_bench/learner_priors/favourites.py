@@ -65,6 +65,8 @@ def portfolio(
     rng = np.random.default_rng(seed)
     parts: list[tuple[Table, Array, list[int]]] = []
     for table in tables:
+        if not np.isin(table.dataset, [*datasets]).any():
+            continue
         table_space = search_space(table.space)
         columns = [space.names.index(name) for name in table_space.names]
         units = table_space.to_units([from_row(table.space, row) for row in table.configurations])
