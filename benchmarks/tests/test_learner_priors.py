@@ -107,7 +107,7 @@ def test_a_default_that_depends_on_the_data_has_its_own_regret_and_usual_values(
     table = toy()
     is_default = table.position == 0
     table.configurations[is_default, 0] = [0.7, 0.8, 0.9, 1.0]
-    table.metrics["rmse"][is_default, -1] = 0.0  # the best on every data set, wherever it is
+    table.metrics["rmse"][is_default, -1] = -0.1  # the best on every data set, wherever it is
     members = portfolio(search_space(SHAPE), [table], range(4))
     assert members is not None
     np.testing.assert_allclose(members[0], [0.8, 0.5], atol=1e-3)
