@@ -133,10 +133,14 @@ def _has_choices(key: str, name: str, domain: Domain) -> bool:
 
 
 def _inside(space: SearchSpace, first: Array) -> Array:
-    """Return first trials `[M, P]` moved away from the ends of ranges; choices are unchanged."""
-    is_number = [isinstance(space.domains[name], (Float, Integer)) for name in space.names]
+    """Return first trials `[M, P]` as values of a space, those of ranges away from the ends."""
+    domains = [space.domains[name] for name in space.names]
+    is_number = [isinstance(domain, (Float, Integer)) for domain in domains]
     inside = first.clip(MARGIN_OF_FIRST, 1.0 - MARGIN_OF_FIRST)
-    return np.where(is_number, inside, first)
+    moved = np.where(is_number, inside, first)
+    # Between listed values, a first trial would not be found among those that were tried.
+    snapped = [domain.snap(units) for domain, units in zip(domains, moved.T, strict=True)]
+    return np.stack(snapped, axis=1)
 
 
 class AutoPrior:

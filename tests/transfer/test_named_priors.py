@@ -9,7 +9,7 @@ from presets import TINY
 
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Categorical, Constant, Domain, Float, Integer
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Ordinal
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.prior import Prior, PriorError
 from dre_plugins.transfer.prior_file import CATALOGUE
@@ -58,8 +58,18 @@ def test_what_is_found_by_names_keeps_from_the_ends_of_ranges_but_not_of_choices
     numbers = [space.names.index(name) for name in space.names[:-1]]
     choice = space.names.index("et_criterion")
     assert named[:, numbers].max() > 0.9 >= found.favourites[:, numbers].max()
-    np.testing.assert_array_equal(found.favourites[:, numbers], named[:, numbers].clip(0.1, 0.9))
+    inside = space.canonical(named.clip(0.1, 0.9))[:, numbers]
+    np.testing.assert_array_equal(found.favourites[:, numbers], inside)
     np.testing.assert_array_equal(found.favourites[:, choice], named[:, choice])
+
+
+def test_members_between_listed_values_are_tried_once() -> None:
+    space = {"learning_rate_init": Float(1e-4, 0.1, "log"), "batch_size": Ordinal([32, 64, 128])}
+    study = study_with("auto", {**space, "alpha": Float(1e-6, 1.0, "log")})
+    for value in range(3):
+        number, _ = study.ask()
+        assert study.explain(number).source == "prior"
+        study.tell(number, value)
 
 
 def test_auto_recognises_nothing_of_a_strange_space() -> None:
