@@ -102,6 +102,10 @@ class TestCategories:
         assert "no value in common" in alignment.report()
         assert np.isnan(alignment.convert(drawn(source))[:, 1]).all()
 
+    def test_costs_are_numbers_of_one_kind(self) -> None:
+        source, target = (SearchSpace({"C": part}) for part in (Float(0.1, 1), Integer(1, 9)))
+        assert [link.target for link in aligned(source, target).links] == ["C"]
+
 
 class TestConstants:
     def test_a_constant_of_the_source_is_its_value_everywhere(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.aliases import families, is_ambiguous, roles
+from dre_plugins.transfer.spaces.aliases import SHARES_OR_COUNTS, families, is_ambiguous, roles
 from dre_plugins.transfer.spaces.conversion import (
     are_share_and_count,
     conversion,
@@ -196,8 +196,10 @@ def try_align(
             continue
         ours, theirs = source.domains[name], target.domains[other]
         meaning, change = change_of(name, other), None
+        is_open = how != "mapping" and meaning is None
+        may_differ = is_open and without_learner(name) in SHARES_OR_COUNTS
         # Clipped to a range of counts, every share would be the fewest, and every count the most.
-        if how == "mapping" or meaning is not None or not are_share_and_count(ours, theirs):
+        if not (may_differ and are_share_and_count(ours, theirs)):
             change = conversion(ours, theirs, meaning)
         if change is not None:
             links.append(Link(name, other, how, change, difference(ours, theirs)))
