@@ -93,7 +93,7 @@ class Rule:
         return bool(answer)
 
     def requiring(self, names: Collection[str]) -> Rule:
-        """Return the rule that allows of these configurations those with certain parameters."""
+        """Return the rule that also requires that certain parameters are active."""
 
         def valid(configuration: dict[str, Any]) -> bool:
             has_all = all(name in configuration for name in names)

@@ -100,7 +100,7 @@ def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistr
 def covering(
     distributions: Mapping[str, BaseDistribution], trials: Sequence[FrozenTrial]
 ) -> dict[str, BaseDistribution]:
-    """Return distributions with ranges of numbers that hold those of all trials."""
+    """Return the distributions, their numeric ranges widened to those of all trials."""
     covered = dict(distributions)
     for trial in trials:
         for name, other in trial.distributions.items():
@@ -112,7 +112,7 @@ def covering(
 
 
 def _union_of(known: Any, other: Any) -> BaseDistribution:
-    """Return the distribution of the numbers of two, without a grid if theirs differ."""
+    """Return a distribution that covers two; it has no step if theirs are not one grid."""
     step = known.step
     if step != other.step or (step and (known.low - other.low) % step):
         step = 1 if isinstance(known, IntDistribution) else None
