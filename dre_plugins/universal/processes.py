@@ -11,7 +11,7 @@ Notation: `B` tasks, `H` processes of each, `N` trials, `C` candidates, `D` feat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -41,15 +41,15 @@ class Hypotheses:
     warps: Tensor
     mean_variance: float = 0.0
 
+    def some(self, kept: Tensor) -> Hypotheses:
+        """Return those of some of the processes, by their positions `[H']`."""
+        parts = ("lengthscales", "noises", "weights")
+        return replace(self, **{name: getattr(self, name)[:, kept] for name in parts})
+
     def double(self) -> Hypotheses:
         """Return the same in float64."""
-        return Hypotheses(
-            self.lengthscales.double(),
-            self.noises.double(),
-            self.weights.double(),
-            self.warps.double(),
-            self.mean_variance,
-        )
+        parts = ("lengthscales", "noises", "weights", "warps")
+        return replace(self, **{name: getattr(self, name).double() for name in parts})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +98,11 @@ class Processes:
 
     def some(self, kept: Tensor) -> Processes:
         """Return some of the processes, by their positions `[H']`."""
-        hypotheses = self.hypotheses
-        return Processes(
-            Hypotheses(
-                hypotheses.lengthscales[:, kept],
-                hypotheses.noises[:, kept],
-                hypotheses.weights[:, kept],
-                hypotheses.warps,
-                hypotheses.mean_variance,
-            ),
-            self.inputs,
-            self.slopes[:, kept],
-            self.roots[:, kept],
-            self.solved[:, kept],
-            self.log_likelihood[:, kept],
+        parts = ("slopes", "roots", "solved", "log_likelihood")
+        return replace(
+            self,
+            hypotheses=self.hypotheses.some(kept),
+            **{name: getattr(self, name)[:, kept] for name in parts},
         )
 
     @property
