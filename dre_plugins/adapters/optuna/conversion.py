@@ -249,15 +249,6 @@ def _asked_by(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[s
     return {name: value for name, value in configuration.items() if name in trial.params}
 
 
-def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:
-    """Return those values that are in the domain of their parameter."""
-    return {
-        name: value
-        for name, value in values.items()
-        if name in domains and domains[name].contains(value)
-    }
-
-
 def given_to(trial: FrozenTrial) -> dict[str, Any]:
     """Return the values that a trial has before the sampler suggests any.
 

@@ -14,8 +14,9 @@ from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna.attributes import TrialReporter, end_as_failed
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
-from dre_plugins.adapters.optuna.conversion import ENDED, given_to, within
+from dre_plugins.adapters.optuna.conversion import ENDED, given_to
 from dre_plugins.adapters.optuna.state import ThisProcess
+from dre_plugins.recommend.configurations import within
 from dre_plugins.space import Constant, Domain
 from dre_plugins.space.rules import Rule, RuleError, Valid
 from dre_plugins.space.search_space import SearchSpace
