@@ -262,7 +262,10 @@ class Prior:
         Args:
             others: Other parameters of the study, which tell the learner.
         """
-        links = self._links(SearchSpace({**(others or {}), name: domain}))
+        try:
+            links = self._links(SearchSpace({**(others or {}), name: domain}))
+        except ValueError:  # the mapping names it, but no value is shared
+            return False
         return name in {link.source for link in links}
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:

@@ -253,7 +253,7 @@ class StudyPrior:
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain]) -> bool:
         """Return whether a prior knows a parameter; the study's `others` tell the learner."""
-        return any(_knows(prior, name, domain, others) for prior in self._trained())
+        return any(prior.knows(name, domain, others) for prior in self._trained())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return a space of the domains and the priors' others, see `Prior.completed`."""
@@ -273,13 +273,6 @@ def _fits(prior: PriorLike, space: SearchSpace) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _knows(prior: PriorLike, name: str, domain: Domain, others: Mapping[str, Domain]) -> bool:
-    try:
-        return prior.knows(name, domain, others)
-    except ValueError:  # the mapping names it, but no value is shared
-        return False
 
 
 class StudiesOfStorage:
