@@ -192,10 +192,8 @@ def fit_together(
 ) -> list[DeepRankingEnsemble]:
     """Fit several ensembles, each to its own lists, in one batch: hardly slower than one fit.
 
-    Raises:
-        ValueError: If the ensembles differ in more than weights and number of members, or have a
-            context.
-        FittingError: If the fit diverged.
+    A ValueError says that they differ in more than weights and number of members, or have a
+    context; a FittingError that the fit diverged.
     """
     sizes = [ensemble.settings.n_members for ensemble in ensembles]
     first = ensembles[0]

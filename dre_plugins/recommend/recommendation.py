@@ -65,8 +65,7 @@ def recommended(
         history: The trials as they count, see `trials.observed_trials`; larger values are better.
         trials: The same trials in their present states: running ones are not recommended.
 
-    Raises:
-        ValueError: If there is no such trial, or there are several objectives.
+    A ValueError says that there is no such trial, or that there are several objectives.
     """
     require(n_objectives == 1, "the number of objectives", n_objectives, "1")
     if not space.n_parameters:

@@ -46,8 +46,7 @@ ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
 def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True) -> Domain:
     """Return the domain that an Optuna distribution describes.
 
-    Raises:
-        UnsupportedDomainError: If there is no such domain, such as a range without end.
+    An UnsupportedDomainError says that there is none, as for a range without end.
     """
     with naming_parameter(name):
         if isinstance(distribution, CategoricalDistribution):
@@ -181,8 +180,7 @@ def configuration_of(
 ) -> dict[str, Any]:
     """Return the values that a trial has of the parameters in the search space.
 
-    Raises:
-        ValueError: If it has one that its parameter cannot have.
+    A ValueError says that it has one that its parameter cannot have.
     """
     numbers = numbers_of(trial)
     configuration: dict[str, Any] = {}

@@ -154,11 +154,7 @@ def trial_of(
     directions: Sequence[StudyDirection],
     cost: str | None = None,
 ) -> Trial:
-    """Return the recommender's form of a trial that is not waiting.
-
-    Raises:
-        ValueError: See `configuration_of`.
-    """
+    """Return the recommender's form of a trial that is not waiting, see `configuration_of`."""
     signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in directions]
     values = (trial.values or []) if trial.state is OptunaState.COMPLETE else []
     if len(values) != len(signs):  # without values, a failure

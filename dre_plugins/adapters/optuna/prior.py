@@ -209,11 +209,8 @@ class StudyPrior:
         """Return a recommender, with the prior if it applies, otherwise also the reason; else "".
 
         A prior that does not apply is no error, as a define-by-run study may show shared
-        parameters later.
-
-        Raises:
-            ValueError: If the priors are not as many as the objectives, or the space cannot be
-                searched at all.
+        parameters later. A ValueError says that there are not as many priors as objectives, or
+        that the space cannot be searched at all.
         """
         numbers = range(number, number + 1)
         found = self._found

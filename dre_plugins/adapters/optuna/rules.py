@@ -56,10 +56,8 @@ class StudyRules:
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Count a trial whose given values break the rule; it is run nevertheless.
 
-        This must be done first, as Optuna does not call a sampler if all values are given.
-
-        Raises:
-            RuleError: If the rule raises.
+        This must be done first, as Optuna does not call a sampler if all values are given. A
+        RuleError says that the rule raises.
         """
         try:
             is_broken = self._is_broken_by(trial)

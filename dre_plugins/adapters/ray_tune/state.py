@@ -222,11 +222,7 @@ def _write(path: Path, state: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> Any:
-    """Read what `_write` wrote.
-
-    Raises:
-        ValueError: If the file ends in the middle.
-    """
+    """Read what `_write` wrote; a ValueError says that the file ends in the middle."""
     try:
         return cloudpickle.loads(regular(path).read_bytes())
     except (EOFError, pickle.UnpicklingError) as error:
@@ -236,8 +232,7 @@ def _read(path: Path) -> Any:
 def _newest(folder: Path, template: str) -> tuple[Any, tuple[str, ...]]:
     """Return the newest state of a folder that is whole, and the names of its session's files.
 
-    Raises:
-        RuntimeError: If there is none, as other searchers of Ray Tune do.
+    A RuntimeError says that there is none, as with other searchers of Ray Tune.
     """
     sessions: defaultdict[str, list[Path]] = defaultdict(list)
     for path in folder.glob(template.format("*")):

@@ -174,11 +174,7 @@ def fit_ensemble(
     settings: RecommenderSettings,
     rng: np.random.Generator,
 ) -> FittedEnsemble:
-    """Return an ensemble fitted to the evidence.
-
-    Raises:
-        FittingError: If the fit diverged.
-    """
+    """Return an ensemble fitted to the evidence; a FittingError says that the fit diverged."""
     units, is_table = evidence.units, search.candidates is not None
     initial = InitialMembers(evidence, settings, expectation, is_table=is_table, rng=rng)
     parts = initial.parts(_reference(search, evidence.lists, units))

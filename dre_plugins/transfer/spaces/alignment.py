@@ -181,8 +181,7 @@ def try_align(
         defaults: values for parameters that only the target has, by any of their known names; a
             number outside the range becomes the nearest value of the range.
 
-    Raises:
-        ValueError: `mapping` joins parameters without a common value.
+    A ValueError says that `mapping` joins parameters without a common value.
     """
     pairs = {name: (other, "mapping") for name, other in (mapping or {}).items()}
     pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
