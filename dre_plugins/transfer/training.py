@@ -62,11 +62,7 @@ def train_prior(
     rebuild: str = "",
     **machine: Any,
 ) -> Prior:
-    """Meta-train a prior, see `Prior.train`.
-
-    Args:
-        machine: `device`, `n_threads`, `checkpoint` and `resume`, see `meta_train`.
-    """
+    """Meta-train a prior, see `Prior.train`; `machine` has further arguments of `meta_train`."""
     if not len(metadata):
         raise ValueError(
             "metadata has no task, so there is nothing to learn from; "

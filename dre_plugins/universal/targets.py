@@ -26,18 +26,13 @@ MEAN_VARIANCE = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Hold transformed values, and how their density becomes one of standardised values.
+    """Hold transformed values, and how their density becomes one of standardised values."""
 
-    Args:
-        values: What the processes are conditioned on `[N]`.
-        log_factor: Sum of the logarithms of their slopes by the standardised values (the
-            Jacobian), and the logarithm of the prior odds of this transformation.
-        mean_variance: Variance of the constant mean of the processes.
-    """
-
-    values: Tensor
+    values: Tensor  # what the processes are conditioned on `[N]`
+    # sum of the logarithms of their slopes by the standardised values (the Jacobian), and the
+    # logarithm of the prior odds of this transformation
     log_factor: float = 0.0
-    mean_variance: float = 0.0
+    mean_variance: float = 0.0  # variance of the constant mean of the processes
 
 
 def both_targets(order: Tensor, values: Tensor) -> tuple[Targets, Targets]:

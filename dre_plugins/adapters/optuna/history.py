@@ -50,9 +50,6 @@ class History:
     One study and one search space are cached at a time, so that memory is bounded by the present
     study. If a sampler alternates between studies, their trials are converted each time. Threads
     may share it: entries are only added, and at worst converted twice. A copy begins empty.
-
-    Args:
-        cost: The argument `cost`, see `cost_of`.
     """
 
     def __init__(self, cost: str | None = None) -> None:
