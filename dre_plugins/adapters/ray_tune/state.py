@@ -266,22 +266,19 @@ def _known_to_ray(folder: Path) -> list[KnownToRay]:
     newest = sorted(folder.glob(TRIALS))[-1:]
     try:
         return [
-            _trial_of(json.loads(trial), json.loads(results))
+            KnownToRay(
+                str(trial["trial_id"]),
+                str(trial["status"]),
+                _with_objects(trial["config"]),
+                _with_objects(results.get("last_result") or {}),
+            )
             for file in newest
-            for trial, results in json.loads(regular(file).read_bytes())["trial_data"]
+            for texts in json.loads(regular(file).read_bytes())["trial_data"]
+            for trial, results in [map(json.loads, texts)]
         ]
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         logger.debug("What Ray has written about its trials cannot be read: %s", error)
         return []
-
-
-def _trial_of(trial: Mapping[str, Any], results: Mapping[str, Any]) -> KnownToRay:
-    return KnownToRay(
-        str(trial["trial_id"]),
-        str(trial["status"]),
-        _with_objects(trial["config"]),
-        _with_objects(results.get("last_result") or {}),
-    )
 
 
 def _with_objects(item: Any) -> Any:
