@@ -240,8 +240,7 @@ class Prior:
         """
         aligned = self.on(space)
         scores = aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
-        mean: Array = scores.double().mean(0).numpy()
-        return mean
+        return scores.double().mean(0).numpy()
 
     def first_trials(self, space: SearchSpace) -> Array:
         """Return the portfolio as coordinates of a study's space `[M, P]`, see `portfolio`."""

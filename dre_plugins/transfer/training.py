@@ -135,8 +135,7 @@ def contexts_of(
         drawn = torch.from_numpy(rng.permutation(int(lists.lengths[row]))[:n_entries])
         support = RankingLists.single(lists.features[row, drawn], lists.values[row, drawn])
         supports.append(ensemble.contexts_of(support))
-    contexts: NDArray[np.float32] = torch.cat(supports).numpy()
-    return contexts
+    return torch.cat(supports).numpy()
 
 
 def favourites_of(metadata: MetaDataset, space: SearchSpace) -> Array:

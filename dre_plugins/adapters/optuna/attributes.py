@@ -65,8 +65,7 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
 
 def storage_of(study: Study) -> BaseStorage:
     """Return the storage of a study, for which there is no public way."""
-    storage: BaseStorage = study._storage
-    return storage
+    return study._storage
 
 
 def stored_trials(study: Study) -> list[FrozenTrial]:
