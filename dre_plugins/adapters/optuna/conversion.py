@@ -139,13 +139,6 @@ def number_of(distribution: BaseDistribution, value: Any) -> float:
     return distribution.to_internal_repr(value)
 
 
-def numbers_in(
-    search_space: Mapping[str, BaseDistribution], configuration: Mapping[str, Any]
-) -> dict[str, float]:
-    """Return a configuration in internal representation."""
-    return {name: number_of(search_space[name], value) for name, value in configuration.items()}
-
-
 def numbers_of(trial: FrozenTrial) -> dict[str, float]:
     """Return the parameters of a trial in internal representation, NaN where there is none.
 

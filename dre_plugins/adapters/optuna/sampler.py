@@ -257,7 +257,8 @@ class DRESampler(BaseSampler):
         names = {*search_space, *fixed}
         for _ in range(claims.MAX_MOVES):
             space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
-            numbers = fixed | conversion.numbers_in(search_space, suggestion.configuration)
+            chosen = suggestion.configuration.items()
+            numbers = fixed | {n: conversion.number_of(search_space[n], v) for n, v in chosen}
             self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):

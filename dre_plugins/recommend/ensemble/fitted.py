@@ -129,10 +129,6 @@ class FittedEnsemble:
         error = get_preset(self.settings.preset).tempering * spread
         return mean.numpy().astype(np.float64), error.numpy().astype(np.float64)
 
-    def member_ranks(self, units: Units) -> Units:
-        """Return the ranks `[M, C]` that each member gives, of canonical coordinates `[C, P]`."""
-        return self.ranks(units).numpy().astype(np.float64)
-
     def acquisition_values(self, units: Units) -> Units:
         """Return the acquisition `[C]`, constraints and costs included."""
         values = self.acquisition(self.predictions(units), self.incumbent_ranks())
