@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from dre_plugins.engine.settings import check_acquisition
-
 # Rank units. Members that agree exactly still leave a little doubt, so that no acquisition
 # divides by zero; a hundredth of a rank changes no order that members disagree about.
 MIN_SPREAD = 0.01
@@ -113,9 +111,3 @@ ACQUISITIONS: Mapping[str, Acquisition] = {
     "average-rank": average_rank,
     "thompson": thompson,
 }
-
-
-def get_acquisition(name: str) -> Acquisition:
-    """Return the acquisition function of that name; a ValueError says that there is none."""
-    check_acquisition(name)
-    return ACQUISITIONS[name]

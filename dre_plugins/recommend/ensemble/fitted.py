@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
+from dre_plugins.engine.acquisition import ACQUISITIONS, rank_statistics
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.ensemble.expectation import Expectation
@@ -80,7 +80,7 @@ class FittedEnsemble:
             share = share - share.max()  # far from feasible trials probabilities underflow
         if incumbent is not None:
             preset = get_preset(self.settings.preset)
-            gain = get_acquisition(self.settings.acquisition or preset.acquisition)
+            gain = ACQUISITIONS[self.settings.acquisition or preset.acquisition]
             return self._discounted(gain(ranks, incumbent), share)
         return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
 
