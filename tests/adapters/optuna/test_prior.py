@@ -81,17 +81,6 @@ def test_prior_and_past_studies_exclude_each_other(prior):
 
 
 @AS_ONE
-def test_first_trials_that_run_at_once_differ(prior):
-    study = optuna.create_study(sampler=sampler_of(prior=prior))
-    trials = [study.ask() for _ in range(8)]
-    for trial in trials:
-        objective(trial)
-    configurations = [trial.params for trial in trials]
-    assert len({repr(configuration) for configuration in configurations}) == 8
-    assert len({configuration["depth"] for configuration in configurations}) > 1
-
-
-@AS_ONE
 def test_a_small_space_is_not_asked_twice(prior):
     """In a space of 18 points, 16 trials that run at once are 16 different points."""
     study = optuna.create_study(sampler=sampler_of(prior=prior))

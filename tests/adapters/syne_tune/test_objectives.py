@@ -242,16 +242,6 @@ def test_points_come_first_and_the_seed_decides() -> None:
     assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
 
 
-def test_what_was_running_is_suggested_once_more() -> None:
-    scheduler = modre()
-    run(scheduler, 3)
-    lost = [start(scheduler, trial_id) for trial_id in (3, 4)]
-    scheduler.on_trial_result(lost[0], {"error": 1.0, "size": 1.0})  # which does not count
-    scheduler.searcher.restart_running()
-    assert run(scheduler, 2, first=5) == [trial.config for trial in lost]
-    assert states(scheduler) == ["complete"] * 5
-
-
 # ---- what Syne Tune asks of a scheduler
 
 
