@@ -249,13 +249,8 @@ def matching_names(
     Ambiguous names (`aliases.is_ambiguous`) match if both sides belong to the same families of
     learners, or if one side is a part of the other, like the first parameters of a define-by-run
     study. If only one side identifies its family, they match if an unambiguous name does: then the
-    other side is assumed to be of the same learner.
-
-    Args:
-        taken: names that are matched already, in the form of the result.
-
-    Returns:
-        Name of the one side to name of the other side and how they match, "name" or "alias".
+    other side is assumed to be of the same learner. The result has by name of the one side the
+    name of the other side and how they match, "name" or "alias"; `taken` ones match already.
     """
     pairs = dict(taken)
     used = {target for target, _ in taken.values()}
