@@ -72,11 +72,6 @@ def test_members_between_listed_values_are_tried_once() -> None:
         study.tell(number, value)
 
 
-def test_auto_recognises_nothing_of_a_strange_space() -> None:
-    study = study_with("auto", {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-    assert study.explain(study.ask()[0]).source == "random"
-
-
 def test_a_list_may_have_names_and_none() -> None:
     study = AskTell(
         BOOSTING,
