@@ -26,7 +26,6 @@ class Learner:
         prior: Name of its prior if it differs from the learner's; empty: the same.
         least_rate: Smallest upper end of the range of a learning rate.
         needs_prefix: Whether only a prefix tells it from a commoner learner.
-        kind: Choices that its prior lacks, by name, with which all of its members were evaluated.
         names: Names of each weight, by its name in `WEIGHTS`.
     """
 
@@ -40,7 +39,6 @@ class Learner:
         prior: str = "",
         least_rate: float = 0.0,
         needs_prefix: bool = False,
-        kind: Mapping[str, str] | None = None,
         **names: str,
     ) -> None:
         self.title = title
@@ -51,7 +49,6 @@ class Learner:
         self.prior = prior
         self.least_rate = least_rate
         self.needs_prefix = needs_prefix
-        self.kind = kind or {}
 
 
 _TREES = "max_depth min_samples_split min_samples_leaf"
@@ -66,7 +63,6 @@ LEARNERS: Mapping[str, Learner] = {
         weak="iterations depth learning_rate",
         common="lr subsample colsample_bylevel min_data_in_leaf grow_policy eta n_estimators",
         foreign="width batch_size n_layers epochs",
-        kind={"grow_policy": "symmetrictree"},
     ),
     "decision-tree": Learner(
         "a decision tree",
@@ -121,7 +117,6 @@ LEARNERS: Mapping[str, Learner] = {
         weak="colsample_bytree reg_alpha reg_lambda",
         common="learning_rate lr n_estimators num_iterations num_boost_round max_depth"
         " subsample min_child_weight max_bin boosting boosting_type eta scale_pos_weight",
-        kind={"boosting": "gbdt", "boosting_type": "gbdt"},
     ),
     "logistic-regression": Learner(
         "logistic regression",
@@ -175,7 +170,6 @@ LEARNERS: Mapping[str, Learner] = {
         common="class_weight shrinking tol",
         needs="c",
         foreign="penalty l1_ratio solver learning_rate n_estimators",
-        kind={"kernel": "rbf"},
     ),
     "xgboost": Learner(
         "XGBoost",
@@ -188,7 +182,6 @@ LEARNERS: Mapping[str, Learner] = {
         common="learning_rate lr n_estimators num_boost_round max_depth subsample max_bin",
         needs="max_depth max_leaves eta learning_rate",
         prior="xgboost-small",
-        kind={"booster": "gbtree"},
     ),
 }
 

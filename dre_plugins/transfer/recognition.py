@@ -143,20 +143,6 @@ def _inside(space: SearchSpace, first: Array) -> Array:
     return np.stack(snapped, axis=1)
 
 
-def _of_kind(learner: Learner, space: SearchSpace, first: Array) -> Array:
-    """Return first trials `[M, P]` of the kind of learner that the prior's evaluations are of.
-
-    That of support vector machines is their RBF kernel, which no parameter of the prior states.
-    """
-    complete = first.copy()
-    for column, name in enumerate(space.names):
-        kind = learner.kind.get(without_learner(name))
-        for value in listed_values(space.domains[name]) if kind else ():
-            if str(value).casefold() == kind:
-                complete[:, column] = space.domains[name].to_unit(value)
-    return complete
-
-
 class AutoPrior:
     """Find the prior of the learner that a study tunes: `prior="auto"`.
 
@@ -169,29 +155,24 @@ class AutoPrior:
 
         None means that no learner is recognised, or that no value of its prior is in the space.
         """
-        found = _found(space.domains)
-        if found is None:
+        prior = self.prior_of(space.domains)
+        if prior is None:
             return None
-        learner, prior = found
         try:
             aligned = prior.on(space)
         except ValueError:  # shared names without shared values
             return None
-        first = _of_kind(learner, space, prior.first_trials(space))
-        return replace(aligned, favourites=_inside(space, first))
+        return replace(aligned, favourites=_inside(space, prior.first_trials(space)))
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
         """Return whether the recognised prior knows a parameter of a study, see `Prior`."""
-        found = _found({**(others or {}), name: domain})
-        if found is None:
-            return False
-        learner, prior = found
-        return without_learner(name) in learner.kind or prior.knows(name, domain, others)
+        prior = self.prior_of({**(others or {}), name: domain})
+        return prior is not None and prior.knows(name, domain, others)
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return a space with the given parameters and the others of the recognised prior."""
-        found = _found(domains)
-        return SearchSpace(domains) if found is None else found[1].completed(domains)
+        prior = self.prior_of(domains)
+        return SearchSpace(domains) if prior is None else prior.completed(domains)
 
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
         """Return the recognised prior's best values of the parameters of a branch."""
@@ -204,18 +185,17 @@ class AutoPrior:
         is_known = ~np.isnan(units)
         return {name: values[name] for name in compress(space.names, is_known)}
 
+    def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:
+        """Return the prior of the learner that a search space tunes; None if there is none."""
+        key = recognised(domains)
+        if key is None:
+            return None
+        from dre_plugins.transfer.prior import Prior  # imports torch
+        from dre_plugins.transfer.prior_file import names
 
-def _found(domains: Mapping[str, Domain]) -> tuple[Learner, Prior] | None:
-    """Return the learner that a search space tunes and its prior; None if there is none."""
-    key = recognised(domains)
-    if key is None:
-        return None
-    from dre_plugins.transfer.prior import Prior  # imports torch
-    from dre_plugins.transfer.prior_file import names
-
-    learner = LEARNERS[key]
-    name = learner.prior or key
-    if name not in names():
-        return None
-    remark = f"; these look like parameters of {learner.title}: if not, prior='universal'"
-    return learner, replace(Prior.load(name), remark=remark)
+        learner = LEARNERS[key]
+        name = learner.prior or key
+        if name not in names():
+            return None
+        remark = f"; these look like parameters of {learner.title}: if not, prior='universal'"
+        return replace(Prior.load(name), remark=remark)

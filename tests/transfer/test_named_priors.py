@@ -11,7 +11,6 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Ordinal
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.learners import LEARNERS
 from dre_plugins.transfer.prior import Prior, PriorError
 from dre_plugins.transfer.prior_file import CATALOGUE
 from dre_plugins.transfer.recognition import AutoPrior
@@ -76,13 +75,9 @@ def test_members_between_listed_values_are_tried_once() -> None:
 def test_members_are_of_the_kernel_that_their_prior_was_evaluated_with() -> None:
     kernels = Categorical(("linear", "poly", "rbf"))
     space = {"svc__C": Float(0.01, 100.0, "log"), "svc__gamma": Float(1e-4, 1.0, "log")}
-    study = study_with("auto", {"svc__kernel": kernels, **space})
-    assert [study.ask()[1]["svc__kernel"] for _ in range(3)] == ["rbf"] * 3
-
-
-def test_no_prior_has_a_parameter_of_what_its_learner_states_by_kind() -> None:
-    for key, learner in LEARNERS.items():
-        assert not learner.kind.keys() & Prior.load(learner.prior or key).space.domains.keys()
+    for prior, n_members in (("auto", 3), ("svm", 1)):
+        study = study_with(prior, {"svc__kernel": kernels, **space})
+        assert [study.ask()[1]["svc__kernel"] for _ in range(n_members)] == ["rbf"] * n_members
 
 
 def test_auto_recognises_nothing_of_a_strange_space() -> None:
