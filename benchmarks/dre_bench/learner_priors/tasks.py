@@ -51,7 +51,7 @@ class Learner:
 
 
 LEARNERS: dict[str, Learner] = {
-    "catboost": Learner("CatBoost", "catboost", constants={"grow_policy": "SymmetricTree"}),
+    "catboost": Learner("CatBoost", "catboost"),
     "decision-tree-small": Learner("Decision trees of scikit-learn", "decision_tree"),
     "elastic-net": Learner("Elastic net", "linear", (REGRESSION,)),
     "extra-trees": Learner("Extremely randomised trees", "extra_trees"),
@@ -66,7 +66,7 @@ LEARNERS: dict[str, Learner] = {
     "mlp": Learner("Multilayer perceptron of scikit-learn", "mlp"),
     "random-forest": Learner("Random forest", "random_forest"),
     "svm": Learner("Support vector machine with RBF kernel", "svm", constants={"kernel": "rbf"}),
-    "xgboost-small": Learner("XGBoost", "xgboost", constants={"booster": "gbtree"}),
+    "xgboost-small": Learner("XGBoost", "xgboost"),
 }
 
 
