@@ -72,6 +72,14 @@ def test_members_between_listed_values_are_tried_once() -> None:
         study.tell(number, value)
 
 
+def test_members_are_of_the_kernel_that_their_prior_was_evaluated_with() -> None:
+    kernels = Categorical(("linear", "poly", "rbf"))
+    space = {"svc__C": Float(0.01, 100.0, "log"), "svc__gamma": Float(1e-4, 1.0, "log")}
+    for prior, n_members in (("auto", 3), ("svm", 1)):
+        study = study_with(prior, {"svc__kernel": kernels, **space})
+        assert [study.ask()[1]["svc__kernel"] for _ in range(n_members)] == ["rbf"] * n_members
+
+
 def test_a_list_may_have_names_and_none() -> None:
     study = AskTell(
         BOOSTING,
