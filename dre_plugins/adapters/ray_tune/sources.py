@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from os.path import expanduser
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -217,7 +218,7 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list
             [run_of_result(source[place]) for place in range(len(source))],
         )
     elif isinstance(source, (str, PathLike)):
-        for folder in _folders(Path(source).expanduser()):
+        for folder in _folders(Path(expanduser(source))):
             yield folder.name, [*_runs_in(folder, skipped)]
     else:
         raise ValueError(
