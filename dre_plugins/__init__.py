@@ -63,25 +63,18 @@ __all__ = [
     "__version__",
 ]
 
-_HOMES = {
-    "ASHADRE": "dre_plugins.adapters.syne_tune",
-    "AskTell": "dre_plugins.recommend",
-    "DRE": "dre_plugins.adapters.syne_tune",
-    "DRESampler": "dre_plugins.adapters.optuna",
-    "DRESearch": "dre_plugins.adapters.ray_tune",
-    "DRESearcher": "dre_plugins.adapters.syne_tune",
-    "DRETransfer": "dre_plugins.adapters.syne_tune",
-    "DeepRankingEnsemble": "dre_plugins.engine.surrogate",
-    "MODRE": "dre_plugins.adapters.syne_tune",
-    "Memory": "dre_plugins.memory",
-    "MetaDataset": "dre_plugins.transfer.metadata",
-    "MultiObjectiveDRESearcher": "dre_plugins.adapters.syne_tune",
-    "Prior": "dre_plugins.transfer.prior",
-    "Recommender": "dre_plugins.recommend",
-    "RecommenderSettings": "dre_plugins.recommend",
-    "SearchSpace": "dre_plugins.space",
-    "Settings": "dre_plugins.recommend",
+_NAMES = {
+    "adapters.optuna": "DRESampler",
+    "adapters.ray_tune": "DRESearch",
+    "adapters.syne_tune": "ASHADRE DRE DRESearcher DRETransfer MODRE MultiObjectiveDRESearcher",
+    "engine.surrogate": "DeepRankingEnsemble",
+    "memory": "Memory",
+    "recommend": "AskTell Recommender RecommenderSettings Settings",
+    "space": "SearchSpace",
+    "transfer.metadata": "MetaDataset",
+    "transfer.prior": "Prior",
 }
+_HOMES = {name: f"{__name__}.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

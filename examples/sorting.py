@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dre_plugins.engine import ScorerSettings
-from dre_plugins.engine.losses import get_loss
+from dre_plugins.engine.losses import LOSSES
 from dre_plugins.engine.scorers import Parameters, initial_parameters, score
 
 # (epochs, list size): accuracy in range, out of range and hybrid in table 4.1.
@@ -46,7 +46,7 @@ def train(
     optimiser = torch.optim.Adam(
         [p.requires_grad_() for p in parameters.values()], 1e-4, fused=True
     )
-    loss = get_loss("list-mle")
+    loss = LOSSES["list-mle"]
     for _ in range(n_epochs):
         numbers = draw(*RANGES["in"], (scorer.n_members, 1, length, 1), generator)
         scores = score(parameters, scorer, numbers)

@@ -40,7 +40,7 @@ def reference(name: str, task: int) -> tuple[float, float]:
 
 def centre(name: str) -> dict[str, Any]:
     """Return the middle of each range; categories and what depends on them are left out."""
-    space = space_of(scenario_of(name))
+    space = space_of(scenario_of(name).parameters)
     return {
         parameter: domain.from_unit(0.5)
         for parameter, domain in space.domains.items()

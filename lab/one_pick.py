@@ -89,7 +89,7 @@ def picks(source: Path, version: str, path: Path) -> None:
     done = {tuple(json.loads(line)["key"]) for line in lines}
     for task, rows in json.loads(source.read_text()).items():
         name, number = task.split()
-        space = space_of(scenario(name))
+        space = space_of(scenario(name).parameters)
         for turn, index in NUMBERS.items():
             key = (version, turn, task)
             if key in done:

@@ -33,11 +33,11 @@ from scipy.stats import spearmanr, t as students_t
 
 from dre_bench.priors import search_space
 from dre_bench.synthetic import VALUE, synthetic_scenario
+from dre_bench.tables import row_keys
 from dre_bench.tasks import TaskSample, load_extract
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import keys
 from dre_plugins.transfer.spaces.inference import infer_space
 
 Array = NDArray[np.float64]
@@ -317,7 +317,7 @@ def _log_disorder(ranks: Array, values: Array) -> float:
 def _value_of(problem: Problem, units: Array) -> float:
     if problem.value is not None:
         return problem.value(problem.space.to_configuration(units[0]))
-    return float(problem.values[keys(problem.units).index(keys(units)[0])])
+    return float(problem.values[row_keys(problem.units).index(row_keys(units)[0])])
 
 
 def _study(problem: Problem, run: Run) -> float:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from dre_plugins.engine.acquisition import get_acquisition
+from dre_plugins.engine.acquisition import ACQUISITIONS
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import ScorerSettings
@@ -116,7 +116,7 @@ def _scoring(device: str, n_candidates: int, n_members: int) -> Scoring:
     scores = _timed(lambda: ensemble.scores(candidates), device, seconds)
     ranks = _timed(lambda: ranks_against(scores, reference), device, seconds)
     best = ranks_against(reference, reference)[:, 0]
-    acquisition = get_acquisition("log-rank-ei")
+    acquisition = ACQUISITIONS["log-rank-ei"]
     _timed(lambda: acquisition(ranks, best).argmax().item(), device, seconds)
     return Scoring(device, n_candidates, (seconds[0], seconds[1], seconds[2]), _memory(device))
 

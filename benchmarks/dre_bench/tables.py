@@ -29,6 +29,8 @@ from dre_plugins.transfer.metadata import MetaDataset, Task
 
 N_ROWS = 1000
 N_INITIAL = 5
+# Canonical units of one row agree to this many decimals.
+KEY_DECIMALS = 9
 
 Units = NDArray[np.float64]
 
@@ -181,3 +183,10 @@ READERS = {
     "file": f"{PACKAGE}files:read",
     "syne-tune": f"{PACKAGE}blackboxes:read",
 }
+
+
+def row_keys(units: Units) -> list[bytes]:
+    """Return one hashable key a row of canonical units `[C, P]`, to find the row itself again."""
+    rounded = np.round(units, KEY_DECIMALS) + 0.0  # no negative zeros
+    rounded[np.isnan(rounded)] = np.nan  # one bit pattern for all NaN
+    return [row.tobytes() for row in rounded]

@@ -17,7 +17,7 @@ import torch
 
 from dre_bench import gate
 from dre_plugins.engine import get_preset, surrogate
-from dre_plugins.engine.acquisition import get_acquisition
+from dre_plugins.engine.acquisition import ACQUISITIONS
 from dre_plugins.engine.settings import PRESETS
 from dre_plugins.recommend import Recommender, search
 from dre_plugins.recommend.ensemble import fitted, mixture
@@ -47,7 +47,8 @@ def fit(change: Callable[[Any], Any]) -> Iterator[None]:
 @contextmanager
 def acquisition(change: Callable[[Any], Any]) -> Iterator[None]:
     """Choose by another acquisition, which is made of the right one."""
-    with patch.object(fitted, "get_acquisition", lambda name: change(get_acquisition(name))):
+    changed = {name: change(right) for name, right in ACQUISITIONS.items()}
+    with patch.object(fitted, "ACQUISITIONS", changed):
         yield
 
 
@@ -117,8 +118,8 @@ SABOTAGES: dict[str, Callable[[], Any]] = {
     "3 members": lambda: preset(scorer=replace(DEFAULT.scorer, n_members=3)),
     "first layer as torch draws it": lambda: preset(first_slope=None),
     "no evolution of candidates": lambda: patch.multiple(search, N_ROUNDS=0, N_SOBOL=64),
-    "the paper's acquisition": lambda: acquisition(lambda _: get_acquisition("ei")),
-    "only exploit": lambda: acquisition(lambda _: get_acquisition("average-rank")),
+    "the paper's acquisition": lambda: acquisition(lambda _: ACQUISITIONS["ei"]),
+    "only exploit": lambda: acquisition(lambda _: ACQUISITIONS["average-rank"]),
     "other seeds": other_seeds,
     "rounding errors": lambda: weights(jitter),
 }

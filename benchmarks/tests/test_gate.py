@@ -107,8 +107,8 @@ def test_sabotages_leave_nothing_behind() -> None:
     from dre_plugins.recommend import search
     from dre_plugins.recommend.ensemble import fitted
 
-    before = (get_preset("default"), fitted.get_acquisition, search.N_ROUNDS)
+    before = (get_preset("default"), fitted.ACQUISITIONS, search.N_ROUNDS)
     for sabotage in SABOTAGES.values():
         with sabotage():
             pass
-    assert (get_preset("default"), fitted.get_acquisition, search.N_ROUNDS) == before
+    assert (get_preset("default"), fitted.ACQUISITIONS, search.N_ROUNDS) == before

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from dre_plugins.engine.settings import check_acquisition
-
 # Rank units. Members that agree exactly still leave a little doubt, so that no acquisition
 # divides by zero; a hundredth of a rank changes no order that members disagree about.
 MIN_SPREAD = 0.01
@@ -33,7 +31,8 @@ def _normal_cdf(z: Tensor) -> Tensor:
     return 0.5 * torch.erfc(-z / math.sqrt(2.0))
 
 
-def _normal_pdf(z: Tensor) -> Tensor:
+def normal_density(z: Tensor) -> Tensor:
+    """Return the density of the standard normal distribution."""
     return torch.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
 
 
@@ -45,7 +44,7 @@ def expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
     mean, spread = rank_statistics(ranks)
     gain = incumbent.mean() - mean
     u = gain / spread
-    return gain * _normal_cdf(u) + spread * _normal_pdf(u)
+    return gain * _normal_cdf(u) + spread * normal_density(u)
 
 
 def log_rank_expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
@@ -69,7 +68,7 @@ def log_expected_improvement(mean: Tensor, deviation: Tensor, best: float) -> Te
     """
     u = (mean - best) / deviation
     near, far = u.clamp_min(-1.0), u.clamp_max(-1.0)
-    log_near = (_normal_pdf(near) + near * _normal_cdf(near)).log()
+    log_near = (normal_density(near) + near * _normal_cdf(near)).log()
     tail = far * math.sqrt(math.pi / 2.0) * torch.special.erfcx(-far / math.sqrt(2.0))
     # 1 + tail falls as 1 / u², which replaces it where it is lost in rounding.
     share = torch.where(far > -1e4, 1.0 + tail, far.square().reciprocal())
@@ -112,9 +111,3 @@ ACQUISITIONS: Mapping[str, Acquisition] = {
     "average-rank": average_rank,
     "thompson": thompson,
 }
-
-
-def get_acquisition(name: str) -> Acquisition:
-    """Return the acquisition function of that name; a ValueError says that there is none."""
-    check_acquisition(name)
-    return ACQUISITIONS[name]

@@ -21,11 +21,7 @@ class PriorError(ValueError):
 def save(
     path: str | os.PathLike[str], tensors: Mapping[str, Tensor], header: Mapping[str, str]
 ) -> None:
-    """Write tensors and a header; an old file is replaced, and left as it was if writing fails.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Write tensors and a header; an old file is replaced, and left as it was if writing fails."""
     plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     with atomic_write(path) as unfinished:
         unfinished.write_bytes(to_bytes(plain, metadata=dict(header)))
@@ -36,15 +32,9 @@ def read(
 ) -> tuple[dict[str, str], dict[str, Tensor]]:
     """Return the header and the tensors, on the CPU, of a file in a format.
 
-    Args:
-        name: Name of the file, for messages.
-        content: What `save` wrote, with "format" and "version" in its header.
-        format_name: Name of the format.
-        version: The newest version that can be read.
-        writer: What writes such files, for messages.
-
-    Raises:
-        PriorError: If the file is damaged, foreign, or from a newer version.
+    `content` is what `save` wrote, with "format" and "version", at most `version`, in its header;
+    `name` and `writer` are for messages. A PriorError says that the file is damaged, foreign, or
+    from a newer version.
     """
     try:
         header, tensors = parsed(content)
@@ -86,8 +76,7 @@ def checked(
 ) -> dict[str, Tensor]:
     """Return the tensors in the order of the shapes that they must have.
 
-    Raises:
-        PriorError: If there are others, or one is of another shape or type, or not finite.
+    A PriorError says that there are others, or one is of another shape or type, or not finite.
     """
     misfit = f"{name}: the tensors do not fit the header's settings"
     if set(tensors) != set(shapes):

@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 from torch.optim.adam import adam
 
 from dre_plugins.engine.gradients import FitGradient, FlatParameters
-from dre_plugins.engine.losses import get_loss
+from dre_plugins.engine.losses import LOSSES
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
 from dre_plugins.engine.sorting import rank_normalised
@@ -112,7 +112,7 @@ def fit(
     that a fitted parameter is not finite.
     """
     flat = FlatParameters(parameters)
-    loss = get_loss(fitting.loss)
+    loss = LOSSES[fitting.loss]
     quantiles = support = None
     query = lists.mask
     if scorer.context is not None:

@@ -23,7 +23,7 @@ from dre_plugins.engine.plackett_luce import (
     list_mle_losses,
     prepare_list_mle,
 )
-from dre_plugins.engine.settings import LOSS_NAMES, require
+from dre_plugins.engine.settings import require
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,3 @@ LOSSES: Mapping[str, Loss] = {
     "weighted-list-mle-position-attention": Loss("position-attention"),
     "list-mle": Loss("uniform"),
 }
-
-
-def get_loss(name: str) -> Loss:
-    """Return the loss of that name; a ValueError with all names says that there is none."""
-    require(name in LOSSES, "loss", name, f"one of {LOSS_NAMES}")
-    return LOSSES[name]

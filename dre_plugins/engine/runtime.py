@@ -58,8 +58,7 @@ def _set_count_of_new_threads(n_threads: int) -> None:
 class _ForAllThreads:
     """Change a setting of all threads, for the outermost of nested or concurrent users.
 
-    Args:
-        change: Changes the setting and returns what restores it.
+    `change` changes the setting and returns what restores it.
     """
 
     def __init__(self, change: Callable[[], Callable[[], None]]) -> None:

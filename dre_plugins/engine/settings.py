@@ -210,11 +210,7 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def get_preset(preset: str | Preset) -> Preset:
-    """Return the preset of that name, or the preset itself.
-
-    Raises:
-        ValueError: If there is no preset of that name.
-    """
+    """Return the preset itself, or that of a name; a ValueError says that there is none."""
     if isinstance(preset, Preset):
         return preset
     require(preset in PRESETS, "preset", preset, f"one of {sorted(PRESETS)} or a Preset")

@@ -17,7 +17,7 @@ from dre_plugins.engine.scorers import (
     initial_parameters,
     score,
 )
-from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
+from dre_plugins.engine.settings import FittingSettings, ScorerSettings
 from dre_plugins.engine.sorting import rank_normalised
 
 # Candidates scored at once: hidden activations of 10 members × 32 units stay in the cache (10 ms
@@ -192,21 +192,12 @@ def fit_together(
 ) -> list[DeepRankingEnsemble]:
     """Fit several ensembles, each to its own lists, in one batch: hardly slower than one fit.
 
-    Raises:
-        ValueError: If the ensembles differ in more than weights and number of members, or have a
-            context.
-        FittingError: If the fit diverged.
+    They differ in weights and number of members only, and have no context. A FittingError says
+    that the fit diverged.
     """
     sizes = [ensemble.settings.n_members for ensemble in ensembles]
     first = ensembles[0]
     settings = replace(first.settings, n_members=sum(sizes))
-    alike = all(
-        (replace(ensemble.settings, n_members=sum(sizes)), ensemble.n_features)
-        == (settings, first.n_features)
-        for ensemble in ensembles
-    )
-    require(alike, "ensembles", sizes, "alike but for their members")
-    require(settings.context is None, "ensembles", settings.context, "without a context")
     names = first.parameters
     stacked = {
         name: torch.cat([ensemble.parameters[name] for ensemble in ensembles]) for name in names

@@ -40,10 +40,8 @@ def prior_for(
 
     The choice is stored by the study's identity and the names of its parameters. All workers of a
     study, also after a restart, use the first choice, whatever was recorded meanwhile. If its
-    prior was deleted, or the memory is read only, the choice is made anew.
-
-    Args:
-        space: Parameters of the study; or the name of the only one that it has shown so far.
+    prior was deleted, or the memory is read only, the choice is made anew. `space` has the
+    parameters of the study, or is the name of the only one that it has shown so far.
     """
     if not memory.is_read_only:
         return _prior_for(memory, memory, study, space, logger)

@@ -40,11 +40,7 @@ class Entry:
 
 
 class Index:
-    """Hold summaries of the records in a folder.
-
-    Args:
-        files: Size, time and `_summary` of each record, by its name.
-    """
+    """Hold size, time and `_summary` of each record in a folder, by its name."""
 
     def __init__(self, folder: Path, files: Mapping[str, list[Any]]) -> None:
         self._folder = folder

@@ -51,14 +51,12 @@ def trained_prior(
 ) -> Path | None:
     """Return the file of the prior of past studies, trained and written if there is none.
 
-    Studies that do not predict each other have no prior; that is stored as well.
+    Studies that do not predict each other have no prior; that is stored as well. Pre-training
+    takes a minute and shows a progress bar.
 
     One process trains while the others wait for its file. A process that has waited too long
     trains as well, which takes seconds; the second one to finish uses the file that is there. So
     all workers of a study have the same prior, bit for bit.
-
-    Args:
-        is_pretraining: Whether to train for a minute and show a progress bar.
     """
     # Another version may train another prior on the same tasks.
     name = f"{digest_of(metadata.tasks)}-{__version__}{'-ahead' if is_pretraining else ''}"

@@ -59,11 +59,7 @@ class Header:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Header:
-        """Rebuild a header from `dataclasses.asdict`, by way of JSON.
-
-        Raises:
-            TypeError, ValueError: It is none.
-        """
+        """Rebuild a header from `dataclasses.asdict`; a TypeError or ValueError: it is none."""
         header = cls(**{**state, "directions": tuple(state["directions"])})
         texts = (header.study, header.name, header.framework)
         if not (

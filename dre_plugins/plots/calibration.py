@@ -35,10 +35,8 @@ def plot_calibration(
     intervals.
 
     Args:
-        study: A study with at least ten trials that have a value, of any sampler.
-        prior: Prior of the ensemble, as for `DRESampler`.
-        settings: Expert settings, as for `DRESampler`.
-        objective: Number of the objective, from 0; needed if there are several.
+        study: A study with at least ten trials that have a value, of any sampler; for the other
+            arguments see `plot_predicted_ranks`.
 
     Raises:
         ValueError: If there are too few trials, or no such objective.

@@ -38,7 +38,7 @@ MIN_TRIALS = 2
 
 
 class Fitted:
-    """Fit ensembles to one objective of a study, see `plot_calibration` for the arguments.
+    """Fit ensembles to one objective of a study, see `plot_predicted_ranks` for the arguments.
 
     Args:
         least: Smallest number of trials with a value.

@@ -32,10 +32,7 @@ def plot_rank_importances(
     the points that ranks are taken against; lines the standard deviation over five shuffles.
 
     Args:
-        study: A study with at least two trials that have a value, of any sampler.
-        prior: Prior of the ensemble, as for `DRESampler`.
-        settings: Expert settings, as for `DRESampler`.
-        objective: Number of the objective, from 0; needed if there are several.
+        study: See `plot_predicted_ranks`, also for the other arguments.
 
     Raises:
         ValueError: If there are too few trials, or no such objective.

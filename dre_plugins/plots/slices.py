@@ -145,7 +145,7 @@ def plot_members(
         ValueError: See `plot_predicted_ranks`.
     """
     view = _Slice.of(study, [param], prior, settings, objective)
-    ranks = view.ensemble.member_ranks(view.units)
+    ranks = view.ensemble.ranks(view.units).numpy()
     axis, panel = view.axes[0], style.new_panel()
     marks: dict[str, Any] = {"ls": "-"} if axis.is_curve else {"ls": "", "marker": "_", "ms": 14}
     for place, line in enumerate(ranks):

@@ -377,7 +377,7 @@ class AskTell(KeptTrials):
             whole = {**self.space.constants, **configurations.active_part(self.space, wanted)}
             self._recommenders.check(whole)
             return whole
-        fixed = configurations.in_range_part(self.space, wanted)
+        fixed = configurations.within(wanted, self.space.domains)
         return {**self._suggest(1, fixed)[0].configuration, **wanted}
 
     def _begin(self, configuration: Mapping[str, Any], explanation: Explanation) -> None:

@@ -79,10 +79,12 @@ def active_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[st
     return {name: value for name, value in configuration.items() if name in active}
 
 
-def in_range_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that are in range, around which the model can search."""
+def within(configuration: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:
+    """Return the values that are in their domains, around which the model can search."""
     return {
-        name: value for name, value in configuration.items() if space.domains[name].contains(value)
+        name: value
+        for name, value in configuration.items()
+        if name in domains and domains[name].contains(value)
     }
 
 

@@ -54,8 +54,7 @@ class CostModel:
 
     def expected(self, units: Units) -> Units:
         """Return what configurations are expected to cost `[C]`; canonical units `[C, P]`."""
-        costs: Units = self._logs(process_features(self._space, units)).exp().numpy()
-        return costs
+        return self._logs(process_features(self._space, units)).exp().numpy()
 
     def log_factors(self, features: torch.Tensor) -> torch.Tensor:
         """Return the logarithms of the divisors 1 + c / m of expected improvements `[C]`.
@@ -64,8 +63,7 @@ class CostModel:
         """
         logs = self._logs(features) - self._log_typical
         # log(1 + c / m), which is finite whatever is predicted far from all trials.
-        factors: torch.Tensor = torch.nn.functional.softplus(logs)
-        return factors
+        return torch.nn.functional.softplus(logs)
 
     def _logs(self, features: torch.Tensor) -> torch.Tensor:
         means = [self._processes.means(part[None])[0] for part in features.split(BLOCK)]

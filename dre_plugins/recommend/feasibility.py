@@ -111,8 +111,7 @@ def log_shares_at(
 def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:
     """Return the targets of the processes `[N]`, larger is better, and that of the boundary.
 
-    Args:
-        constraint: A constraint that at least one trial violates.
+    At least one trial violates the constraint.
     """
     violations = constraint.violations
     sizes = np.abs(violations[np.isfinite(violations) & (violations != 0.0)])

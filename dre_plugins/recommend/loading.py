@@ -22,15 +22,11 @@ from dre_plugins.recommend.prior import (
 def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPrior:
     """Load the prior that a user gave as an object, by its name or by its path.
 
-    Args:
-        given: The prior; "universal", which is returned unchanged; "auto", which recognises the
-            learner; or a list with one prior for each objective, None where there is none.
-        preset: Preset of the study. If the universal prior takes no turns in it, "auto" is the
-            same as "universal": an untrained ensemble alone.
-
-    Raises:
-        ValueError: If there is no such prior, its file cannot be read, a list has no prior, or the
-            preset has no turns for the file of a universal prior.
+    "universal" is returned unchanged, "auto" recognises the learner, and a list has one prior for
+    each objective, None where there is none. If the universal prior takes no turns in the preset
+    of the study, "auto" is the same as "universal": an untrained ensemble alone. A ValueError says
+    that there is no such prior, its file cannot be read, a list has no prior, or the preset has no
+    turns for the file of a universal prior.
     """
     if given == AUTO:
         if not get_preset(preset).universal_turns:

@@ -34,8 +34,7 @@ def select_fantasies(units: Units, predicted: Callable[[Units], Units]) -> Units
     """
     if len(units) <= MAX_FANTASIES:
         return units
-    kept: Units = units[subsample(predicted(units), MAX_FANTASIES)]
-    return kept
+    return units[subsample(predicted(units), MAX_FANTASIES)]
 
 
 def min_distance(spread: Features) -> float:

@@ -61,12 +61,8 @@ def recommended(
     was as good as that, and its expected value a quarter nearer the truth than the observed value
     (lab/2026-11-24-recommend.md).
 
-    Args:
-        history: The trials as they count, see `trials.observed_trials`; larger values are better.
-        trials: The same trials in their present states: running ones are not recommended.
-
-    Raises:
-        ValueError: If there is no such trial, or there are several objectives.
+    `history` and `trials` are those of `feasible_positions`; larger values are better. A
+    ValueError says that there is no such trial, or that there are several objectives.
     """
     require(n_objectives == 1, "the number of objectives", n_objectives, "1")
     if not space.n_parameters:

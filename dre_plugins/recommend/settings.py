@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from dre_plugins.engine.settings import (
     ACQUISITION_NAMES,
@@ -76,19 +77,10 @@ class Settings:
         require(isinstance(is_ordered, bool), "order_numeric_choices", is_ordered, "True or False")
         check_device(self.device)
 
-    def for_recommender(
-        self,
-        *,
-        n_startup_trials: int | None = None,
-        allow_duplicates: bool = False,
-        failed: str = "model",
-    ) -> RecommenderSettings:
+    def for_recommender(self, **shared: Any) -> RecommenderSettings:
         """Return these settings together with the arguments that all samplers share."""
         return RecommenderSettings(
-            **{field.name: getattr(self, field.name) for field in fields(Settings)},
-            n_startup_trials=n_startup_trials,
-            allow_duplicates=allow_duplicates,
-            failed=failed,
+            **{field.name: getattr(self, field.name) for field in fields(Settings)}, **shared
         )
 
 

@@ -58,10 +58,8 @@ def expected_gain(
     gain = ½ √(EI · gained) (k / 10)^0.9, with EI the largest expected improvement of a candidate.
     Under constraints, or where a region fails, it is too large: it takes all candidates as valid.
 
-    Args:
-        history: Trials of one objective as they count, see `observed_trials`; larger is better.
-        trials: The same trials in their present states: running ones have gained nothing yet.
-        n_ahead: Number k of next trials, at least 1.
+    `history` and `trials` are those of `feasible_positions`, of one objective; larger is better.
+    `n_ahead` is the number k of next trials, at least 1.
     """
     valid = feasible_positions(history, trials)
     told = np.array([history[place].value for place in valid], dtype=np.float64)
@@ -87,22 +85,13 @@ def check_n_ahead(n_ahead: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """Decide when a study ends.
+    """Decide when a study ends; a ValueError says that an argument is out of range."""
 
-    Args:
-        n_ahead: Number of next trials whose gain is considered, at least 1.
-        min_gain: Smallest expected gain for which the study continues, in the unit of the metric,
-            above 0. None: 2 % of the difference between the best trial and the median of the first
-            ten.
-        min_n_trials: Complete, feasible trials before which the study never ends, at least 10.
-
-    Raises:
-        ValueError: If one of them is out of range.
-    """
-
-    n_ahead: int = 10
+    n_ahead: int = 10  # number of next trials whose gain is considered, at least 1
+    # smallest expected gain for which the study continues, in the unit of the metric, above 0;
+    # None: 2 % of the difference between the best trial and the median of the first ten
     min_gain: float | None = None
-    min_n_trials: int = 20
+    min_n_trials: int = 20  # complete, feasible trials before which the study never ends
 
     def __post_init__(self) -> None:
         check_n_ahead(self.n_ahead)

@@ -135,10 +135,8 @@ def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
 def feasible_positions(history: Sequence[Trial], trials: Sequence[Trial] | None) -> list[int]:
     """Return the positions of the complete trials that meet all constraints and have a value.
 
-    Args:
-        history: The trials as they count, see `trials.observed_trials`.
-        trials: The same trials in their present states: running ones are left out. None: all have
-            ended.
+    `history` has the trials as they count, see `observed_trials`, and `trials` in their present
+    states: running ones are left out. None: all have ended.
     """
     ended = history if trials is None else as_ended(history, trials)
     states = zip(ended, feasible(history), strict=True)

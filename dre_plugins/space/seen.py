@@ -18,7 +18,6 @@ _BLOCK = 256
 # Two configurations are the same if all units differ by less: more than the rounding errors of
 # encoding, see `numeric`.
 SAME = 1e-9
-_KEY_DECIMALS = 9
 # Stands for an inactive parameter in distances: far from all units.
 _INACTIVE = -2.0
 
@@ -89,17 +88,6 @@ class _Rows:
 def _points(units: Array) -> Array:
     """Return rows without NaN, and of one column at least."""
     return np.pad(np.nan_to_num(units, nan=_INACTIVE), ((0, 0), (0, 1)))
-
-
-def keys(units: Array) -> list[bytes]:
-    """Return one hashable key a row of canonical units `[C, P]`, to find the row itself again.
-
-    Rows that agree to nine decimals have the same key, unless one is rounded up and the other
-    down. To test whether rows are the same configuration, use `groups` or `Seen`.
-    """
-    rounded = np.round(units, _KEY_DECIMALS) + 0.0  # no negative zeros
-    rounded[np.isnan(rounded)] = np.nan  # one bit pattern for all NaN
-    return _packed(rounded)
 
 
 def groups(units: Array) -> list[bytes]:

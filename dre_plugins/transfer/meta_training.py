@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from dre_plugins.engine.fitting import FittingError
-from dre_plugins.engine.losses import Loss, get_loss
+from dre_plugins.engine.losses import LOSSES, Loss
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
 from dre_plugins.engine.settings import ScorerSettings
@@ -77,7 +77,7 @@ def meta_train(
         if checkpoint is not None and resume and os.path.exists(checkpoint):
             training_state.load(checkpoint, state, plan)
         held_out = validation_batch(validation, scorer, settings, device)
-        loss = partial(_loss, scorer=scorer, loss=get_loss(settings.loss))
+        loss = partial(_loss, scorer=scorer, loss=LOSSES[settings.loss])
         batches = training_batches(lists.to(device), scorer, settings, state)
         for progress in _train(state, batches, held_out, settings, loss):
             if checkpoint is not None:

@@ -240,8 +240,7 @@ class Prior:
         """
         aligned = self.on(space)
         scores = aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
-        mean: Array = scores.double().mean(0).numpy()
-        return mean
+        return scores.double().mean(0).numpy()
 
     def first_trials(self, space: SearchSpace) -> Array:
         """Return the portfolio as coordinates of a study's space `[M, P]`, see `portfolio`."""
@@ -262,7 +261,10 @@ class Prior:
         Args:
             others: Other parameters of the study, which tell the learner.
         """
-        links = self._links(SearchSpace({**(others or {}), name: domain}))
+        try:
+            links = self._links(SearchSpace({**(others or {}), name: domain}))
+        except ValueError:  # the mapping names it, but no value is shared
+            return False
         return name in {link.source for link in links}
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:

@@ -62,11 +62,7 @@ def train_prior(
     rebuild: str = "",
     **machine: Any,
 ) -> Prior:
-    """Meta-train a prior, see `Prior.train`.
-
-    Args:
-        machine: `device`, `n_threads`, `checkpoint` and `resume`, see `meta_train`.
-    """
+    """Meta-train a prior, see `Prior.train`; `machine` has further arguments of `meta_train`."""
     if not len(metadata):
         raise ValueError(
             "metadata has no task, so there is nothing to learn from; "
@@ -139,8 +135,7 @@ def contexts_of(
         drawn = torch.from_numpy(rng.permutation(int(lists.lengths[row]))[:n_entries])
         support = RankingLists.single(lists.features[row, drawn], lists.values[row, drawn])
         supports.append(ensemble.contexts_of(support))
-    contexts: NDArray[np.float32] = torch.cat(supports).numpy()
-    return contexts
+    return torch.cat(supports).numpy()
 
 
 def favourites_of(metadata: MetaDataset, space: SearchSpace) -> Array:

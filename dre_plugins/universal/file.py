@@ -62,8 +62,7 @@ def load_network() -> UniversalPrior:
 def network_in(path: str | os.PathLike[str]) -> UniversalPrior | None:
     """Return the universal prior in a file for inference, in float64; None if it is another file.
 
-    Raises:
-        PriorError: If its header is that of a universal prior, but it cannot be read.
+    A PriorError says that its header is that of a universal prior, but that it cannot be read.
     """
     try:
         content = regular(path).read_bytes()

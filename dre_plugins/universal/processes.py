@@ -11,7 +11,7 @@ Notation: `B` tasks, `H` processes of each, `N` trials, `C` candidates, `D` feat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -25,61 +25,42 @@ MARGIN = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Hypotheses:
-    """Hold the hyper-parameters of processes, as logarithms.
+    """Hold the hyper-parameters of processes, as logarithms."""
 
-    Args:
-        lengthscales: Lengthscales of the features `[B, H, D]`.
-        noises: Variances of the noise, for targets of variance 1 `[B, H]`.
-        weights: Prior probabilities of the processes `[B, H]`.
-        warps: Both exponents of each feature's warp `[B, D, 2]`.
-        mean_variance: Variance of the constant mean, no logarithm; 0: the mean is 0.
-    """
+    lengthscales: Tensor  # lengthscales of the features `[B, H, D]`
+    noises: Tensor  # variances of the noise, for targets of variance 1 `[B, H]`
+    weights: Tensor  # prior probabilities of the processes `[B, H]`
+    warps: Tensor  # both exponents of each feature's warp `[B, D, 2]`
+    mean_variance: float = 0.0  # variance of the constant mean, no logarithm; 0: the mean is 0
 
-    lengthscales: Tensor
-    noises: Tensor
-    weights: Tensor
-    warps: Tensor
-    mean_variance: float = 0.0
+    def some(self, kept: Tensor) -> Hypotheses:
+        """Return those of some of the processes, by their positions `[H']`."""
+        parts = ("lengthscales", "noises", "weights")
+        return replace(self, **{name: getattr(self, name)[:, kept] for name in parts})
 
     def double(self) -> Hypotheses:
         """Return the same in float64."""
-        return Hypotheses(
-            self.lengthscales.double(),
-            self.noises.double(),
-            self.weights.double(),
-            self.warps.double(),
-            self.mean_variance,
-        )
+        parts = ("lengthscales", "noises", "weights", "warps")
+        return replace(self, **{name: getattr(self, name).double() for name in parts})
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Hold processes that are conditioned on trials.
-
-    Args:
-        hypotheses: Hyper-parameters.
-        inputs: Warped features of the trials `[B, N, D]`.
-        slopes: Slopes of their covariances, see `matern`, `[B, H, N, N]`.
-        roots: Cholesky factors of the covariances with noise `[B, H, N, N]`.
-        solved: Targets multiplied by the inverse covariances `[B, H, N, 1]`.
-        log_likelihood: Log marginal likelihood of the targets under each process `[B, H]`.
-    """
+    """Hold processes that are conditioned on trials."""
 
     hypotheses: Hypotheses
-    inputs: Tensor
-    slopes: Tensor
-    roots: Tensor
-    solved: Tensor
-    log_likelihood: Tensor
+    inputs: Tensor  # warped features of the trials `[B, N, D]`
+    slopes: Tensor  # slopes of their covariances, see `matern`, `[B, H, N, N]`
+    roots: Tensor  # Cholesky factors of the covariances with noise `[B, H, N, N]`
+    solved: Tensor  # targets multiplied by the inverse covariances `[B, H, N, 1]`
+    log_likelihood: Tensor  # log marginal likelihood of the targets under each process `[B, H]`
 
     @classmethod
     def conditioned(cls, hypotheses: Hypotheses, features: Tensor, targets: Tensor) -> Processes:
         """Return the processes of some hypotheses, conditioned on trials.
 
-        Args:
-            hypotheses: Hyper-parameters of the processes.
-            features: Features of the trials `[B, N, D]`, from 0 to 1.
-            targets: Targets of the trials `[B, N]`, about standardised.
+        These have features `[B, N, D]` from 0 to 1, and targets `[B, N]` that are about
+        standardised.
         """
         hypotheses = hypotheses.double()
         inputs = warped(features.double(), hypotheses.warps)
@@ -98,20 +79,11 @@ class Processes:
 
     def some(self, kept: Tensor) -> Processes:
         """Return some of the processes, by their positions `[H']`."""
-        hypotheses = self.hypotheses
-        return Processes(
-            Hypotheses(
-                hypotheses.lengthscales[:, kept],
-                hypotheses.noises[:, kept],
-                hypotheses.weights[:, kept],
-                hypotheses.warps,
-                hypotheses.mean_variance,
-            ),
-            self.inputs,
-            self.slopes[:, kept],
-            self.roots[:, kept],
-            self.solved[:, kept],
-            self.log_likelihood[:, kept],
+        parts = ("slopes", "roots", "solved", "log_likelihood")
+        return replace(
+            self,
+            hypotheses=self.hypotheses.some(kept),
+            **{name: getattr(self, name)[:, kept] for name in parts},
         )
 
     @property
@@ -136,19 +108,11 @@ class Processes:
         return by_scale, -0.5 * self.hypotheses.noises.exp() * trace
 
     def means(self, features: Tensor) -> Tensor:
-        """Return the means of `posterior` alone `[B, H, C]`, in a fraction of its time.
-
-        Args:
-            features: Features of the candidates `[B, C, D]`.
-        """
+        """Return the means of `posterior` alone `[B, H, C]`, in a fraction of its time."""
         return (self._across(features) @ self.solved)[..., 0]
 
     def posterior(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Return means and variances `[B, H, C]` of the noise-free values of candidates.
-
-        Args:
-            features: Features of the candidates `[B, C, D]`.
-        """
+        """Return means and variances `[B, H, C]` of noise-free values, of features `[B, C, D]`."""
         across = self._across(features)
         mean = (across @ self.solved)[..., 0]
         seen = torch.linalg.solve_triangular(self.roots, across.mT, upper=False)
@@ -180,12 +144,8 @@ def matern(inputs: Tensor, others: Tensor, lengthscales: Tensor) -> tuple[Tensor
     """Return covariances `[B, H, N, C]`, and their slopes.
 
     A slope times the squared difference along a feature, in lengthscales, is the derivative by
-    the logarithm of that lengthscale.
-
-    Args:
-        inputs: `[B, N, D]`.
-        others: `[B, C, D]`.
-        lengthscales: Logarithms `[B, H, D]`.
+    the logarithm of that lengthscale. Inputs are `[B, N, D]` and `[B, C, D]`, lengthscales
+    logarithms `[B, H, D]`.
     """
     inverse = (-lengthscales).exp()[:, :, None]
     rows, columns = inputs[:, None] * inverse, others[:, None] * inverse

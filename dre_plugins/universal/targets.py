@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dre_plugins.engine.acquisition import normal_density
+
 # Values alone are taken if they make the trials 20 times as likely as the blend does. Most real
 # tasks are not smooth, and values alone make their search worse (lab/2026-11-24-one-pick.md).
 LOG_ODDS = -math.log(20.0)
@@ -24,18 +26,13 @@ MEAN_VARIANCE = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Hold transformed values, and how their density becomes one of standardised values.
+    """Hold transformed values, and how their density becomes one of standardised values."""
 
-    Args:
-        values: What the processes are conditioned on `[N]`.
-        log_factor: Sum of the logarithms of their slopes by the standardised values (the
-            Jacobian), and the logarithm of the prior odds of this transformation.
-        mean_variance: Variance of the constant mean of the processes.
-    """
-
-    values: Tensor
+    values: Tensor  # what the processes are conditioned on `[N]`
+    # sum of the logarithms of their slopes by the standardised values (the Jacobian), and the
+    # logarithm of the prior odds of this transformation
     log_factor: float = 0.0
-    mean_variance: float = 0.0
+    mean_variance: float = 0.0  # variance of the constant mean of the processes
 
 
 def both_targets(order: Tensor, values: Tensor) -> tuple[Targets, Targets]:
@@ -52,7 +49,7 @@ def both_targets(order: Tensor, values: Tensor) -> tuple[Targets, Targets]:
     scores = normal_scores(order)
     spread, _, deviation = standardised(scores)
     blend, _, size = standardised(spread + alone)
-    slopes = (1.0 + density(alone) / _normal_density(scores) / deviation) / size
+    slopes = (1.0 + density(alone) / normal_density(scores) / deviation) / size
     return Targets(blend, float(slopes.log().sum())), Targets(alone, LOG_ODDS, MEAN_VARIANCE)
 
 
@@ -64,14 +61,9 @@ def density(numbers: Tensor) -> Tensor:
     low, high = torch.quantile(numbers, numbers.new_tensor([0.25, 0.75])).tolist()
     spread = min(1.0, (high - low) / 1.34) or 1.0
     bandwidth = 0.9 * spread * len(numbers) ** -0.2
-    kernels = _normal_density((numbers[:, None] - numbers) / bandwidth)
+    kernels = normal_density((numbers[:, None] - numbers) / bandwidth)
     estimate: Tensor = kernels.mean(1) / bandwidth
     return estimate
-
-
-def _normal_density(numbers: Tensor) -> Tensor:
-    densities: Tensor = torch.exp(-0.5 * numbers.square()) / math.sqrt(2.0 * math.pi)
-    return densities
 
 
 def normal_scores(numbers: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.settings import RecommenderSettings, Settings
 
 FIELDS = [field.name for field in fields(Settings)]
 
@@ -83,8 +83,9 @@ def test_a_wrong_option_is_named(make: Callable[..., Any]) -> None:
 def test_settings_are_taken_and_nothing_else_is(make: Callable[..., Any]) -> None:
     make(settings=Settings(acquisition="ei", n_threads=2))
     make(settings=None)
-    with pytest.raises(TypeError, match=r"settings must be a dre_plugins\.Settings"):
-        make(settings={"n_threads": 2})
+    for wrong in ({"n_threads": 2}, RecommenderSettings(), "default"):
+        with pytest.raises(TypeError, match=r"settings must be a dre_plugins\.Settings"):
+            make(settings=wrong)
     with pytest.raises(TypeError, match="no_such_argument"):
         make(no_such_argument=1)
 

@@ -9,7 +9,7 @@ import torch
 from dre_plugins.engine import ContextSettings, FittingSettings, ScorerSettings, fitting
 from dre_plugins.engine.fitting import RankingLists, fit, split_support
 from dre_plugins.engine.gradients import FitGradient, FlatParameters
-from dre_plugins.engine.losses import LOSSES, Prepared, get_loss
+from dre_plugins.engine.losses import LOSSES, Prepared
 from dre_plugins.engine.scorers import context_vectors, initial_parameters, score
 from dre_plugins.engine.sorting import rank_normalised
 
@@ -60,7 +60,7 @@ CASES += [("all", name) for name in LOSSES]
 @pytest.mark.parametrize(("kind", "name"), CASES)
 @pytest.mark.parametrize("owners", [1, 3])
 def test_gradients_are_those_of_autograd(kind, name, owners):
-    scorer, loss = SCORERS[kind], get_loss(name)
+    scorer, loss = SCORERS[kind], LOSSES[name]
     generator = torch.Generator().manual_seed(0)
     lists = lists_of(owners, generator)
     parameters = initial_parameters(scorer, 4, generator)
@@ -89,7 +89,7 @@ def test_a_wide_spread_of_scores_overflows_nothing():
     lists = lists_of(1, generator)
     parameters = initial_parameters(PLAIN, 4, generator)
     parameters = {key: 30.0 * value for key, value in parameters.items()}
-    loss = get_loss("weighted-list-mle")
+    loss = LOSSES["weighted-list-mle"]
     prepared = loss.prepare(lists.values, lists.mask)
     flat = FlatParameters(parameters)
     FitGradient(flat, PLAIN, lists.features, loss, prepared, lists.weights).update()
@@ -116,7 +116,7 @@ class SquaredError:
 
 
 def test_a_fit_is_what_steps_of_autograd_are(monkeypatch):
-    monkeypatch.setattr(fitting, "get_loss", lambda name: SquaredError())
+    monkeypatch.setattr(fitting, "LOSSES", dict.fromkeys(LOSSES, SquaredError()))
     scorer = SCORERS["context"]
     generator = torch.Generator().manual_seed(1)
     lists = lists_of(1, generator)

@@ -10,10 +10,10 @@ import torch
 from losses_drawn import ALL, losses_of, normal, ties, with_gradient
 from torch import Tensor
 
-from dre_plugins.engine.losses import Loss, get_loss
+from dre_plugins.engine.losses import LOSSES, Loss
 from dre_plugins.engine.sorting import rank_normalised
 
-LIST_MLE, WEIGHTED = get_loss("list-mle"), get_loss("weighted-list-mle")
+LIST_MLE, WEIGHTED = LOSSES["list-mle"], LOSSES["weighted-list-mle"]
 LN2, LN3, LN4 = math.log(2.0), math.log(3.0), math.log(4.0)
 
 
@@ -38,7 +38,7 @@ def test_value_of_position_weights(name: str, weights: tuple[float, ...]) -> Non
     # The fourth entry is padding: the position-attention weights are those of 3 entries.
     scores, values = torch.tensor([2.0, 0.0, 1.0, 7.0]), torch.tensor([5.0, 9.0, 1.0, 7.0])
     mask = torch.tensor([True, True, True, False])
-    loss = losses_of(get_loss(name), scores, values, mask)
+    loss = losses_of(LOSSES[name], scores, values, mask)
     expected = weights[0] * (math.log(exp(0, 2, 1)) - 0) + weights[1] * (math.log(exp(2, 1)) - 2)
     assert float(loss) == pytest.approx(expected)
 

@@ -118,13 +118,6 @@ def test_ensembles_that_are_fitted_together_are_as_if_each_was_fitted_alone() ->
             each.scores(x) - each.scores(x).mean(1, keepdim=True) for each in (first, second)
         ]
         torch.testing.assert_close(*centred, rtol=0.02, atol=0.02)
-    with pytest.raises(ValueError, match="alike"):
-        fit_together(
-            [ensembles[0], DeepRankingEnsemble.initialise(PLAIN, 4, seed=0)], lists[:2], few
-        )
-    with_context = DeepRankingEnsemble.initialise(WITH_CONTEXT, 3, seed=0)
-    with pytest.raises(ValueError, match="context"):
-        fit_together([with_context], lists[:1], few)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 6])

@@ -29,7 +29,7 @@ from spaces import SpaceCase, space_cases
 from dre_plugins.recommend import AskTell, TrialState
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, RangeCondition, SearchSpace
-from dre_plugins.space.seen import keys
+from dre_plugins.space.seen import groups
 
 seeds = st.integers(0, 2**32)
 Configuration = Mapping[str, Any]
@@ -50,7 +50,7 @@ def told(study: AskTell, seed: int, n: int, f: Callable[[float], float] = float)
     rng = np.random.default_rng(seed)
     units = rng.random((4 * n, study.space.n_parameters))
     canonical = study.space.canonical(units)
-    _, first = np.unique(keys(canonical), return_index=True)
+    _, first = np.unique(groups(canonical), return_index=True)
     for place in sorted(first.tolist())[:n]:
         configuration = study.space.to_configuration(units[place])
         state = rng.choice([None, None, None, "pruned", "failed", "running"])
@@ -189,7 +189,7 @@ def test_the_order_of_parameters_and_categories(case: SpaceCase, seed: int, rand
     for configuration, units in zip(configurations, theirs, strict=True):
         assert text_of(other.to_configuration(units)) == text_of(configuration)
     assert other.n_configurations == space.n_configurations
-    assert kinds(keys(theirs)) == kinds(keys(ours))
+    assert kinds(groups(theirs)) == kinds(groups(ours))
     columns = [other.names.index(name) for name in space.names]
     assert (other.active(theirs)[:, columns] == space.active(ours)).all()
     assert [*map(sorted, rounded(other.features(theirs)))] == [

@@ -12,7 +12,7 @@ from presets import of_steps
 from dre_plugins.engine import FittingSettings, ScorerSettings
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.ensemble.mixture import JointPart, Mixture, Part
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.pareto import scalarised
@@ -137,12 +137,6 @@ def test_priors_that_are_wrong_lose_their_credit() -> None:
     late = np.array([list(trial.configuration.values()) for trial in trials[-8:]])
     assert np.abs(np.median(late, axis=0) - [BEST_X, BEST_Y]).max() < 0.2
     assert recommender.stats["fallbacks"] == 0
-
-
-def test_as_many_priors_as_objectives() -> None:
-    for prior in (taught(0), taught(0, 1, None)):
-        with pytest.raises(ValueError, match=r"prior has \d entries for 2 objectives"):
-            AskTell(SPACE, direction=["minimize", "maximize"], prior=prior)
 
 
 def test_a_batch_believes_what_it_suggests() -> None:

@@ -13,7 +13,6 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.prior import AlignedPrior, PriorLike
 from dre_plugins.space import Float, SearchSpace
-from dre_plugins.space.seen import keys
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 SCORER = ScorerSettings(n_members=4, hidden=(8,), range_limit=None)
@@ -97,11 +96,11 @@ def test_given_candidates_are_all_that_is_suggested(prior: FixedPrior | None) ->
     found = []
     for index in range(12):
         (suggestion,) = recommender.suggest(trials, index=index, candidates=rows)
-        found += keys(suggestion.units[None])
+        found.append(suggestion.units.tolist())
         trials += observed(suggestion.units[None])
-    assert sorted(found) == sorted(keys(rows))
+    assert sorted(found) == sorted(rows.tolist())
     (again,) = recommender.suggest(trials, index=12, candidates=rows)
-    assert again.source == "exhausted" and keys(again.units[None])[0] in found
+    assert again.source == "exhausted" and again.units.tolist() in found
 
 
 def test_short_lists_take_a_share_of_the_steps() -> None:
@@ -166,7 +165,7 @@ def test_in_a_table_members_are_in_contexts_of_the_past(monkeypatch) -> None:
     # Nothing is fine-tuned yet, so the choice is the best under that context.
     features = torch.from_numpy(SPACE.features(table))
     expected = prior.ensemble.scores_by_context(features, torch.from_numpy(prior.contexts))[1]
-    place = int((expected[10:] > expected[keys(table).index(*keys(suggestion.units[None]))]).sum())
+    place = int((expected[10:] > expected[table.tolist().index(suggestion.units.tolist())]).sum())
     assert place < 5
     # In the whole space the context is that of the study.
     recommender.suggest(history, index=10)

@@ -124,10 +124,8 @@ def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
     assert row(stagnating, {"may_explore": False}, n=9, is_universal=False) == "mmmmmmmmm"
 
 
-def test_several_objectives_are_the_ensembles() -> None:
+def test_trials_with_constraints_take_turns_as_well() -> None:
     history = history_of(8)
-    objectives = [replace(trial, value=None, objectives=(trial.value, 1.0)) for trial in history]
-    assert sources(objectives) == ["model"] * 4
     for violation in (-1.0, 1.0):
         constrained = [replace(trial, constraints={"c": violation}) for trial in history]
         assert sources(constrained) == ["model", "universal-prior"] * 2

@@ -9,9 +9,8 @@ import pytest
 
 import dre_plugins
 from dre_plugins.engine.settings import get_preset
-from dre_plugins.recommend import AskTell, RecommenderSettings, settings as module
+from dre_plugins.recommend import RecommenderSettings, settings as module
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Float
 
 
 @pytest.mark.parametrize(
@@ -62,12 +61,6 @@ def test_every_field_reaches_the_recommender() -> None:
 
 def test_the_defaults_are_those_of_the_recommender() -> None:
     assert Settings().for_recommender() == RecommenderSettings()
-
-
-@pytest.mark.parametrize("given", [{"n_threads": 2}, RecommenderSettings(), "default"])
-def test_anything_else_is_a_type_error_with_the_remedy(given: Any) -> None:
-    with pytest.raises(TypeError, match=r"settings must be a dre_plugins\.Settings"):
-        AskTell({"x": Float(0.0, 1.0)}, settings=given)
 
 
 def test_the_examples_hold() -> None:

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.engine.fitting import FittingError
-from dre_plugins.engine.losses import get_loss
+from dre_plugins.engine.losses import LOSSES
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import LOSS_NAMES
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
@@ -80,7 +80,7 @@ def validation_loss(
     parameters: Parameters, scorer: ScorerSettings, settings: MetaTrainingSettings
 ) -> float:
     batch = validation_batch(family(20, seed=1), scorer, settings, "cpu")
-    return float(meta_training._loss(parameters, batch, scorer, get_loss(settings.loss)))
+    return float(meta_training._loss(parameters, batch, scorer, LOSSES[settings.loss]))
 
 
 def initial(scorer: ScorerSettings) -> Parameters:

@@ -72,9 +72,12 @@ def test_members_between_listed_values_are_tried_once() -> None:
         study.tell(number, value)
 
 
-def test_auto_recognises_nothing_of_a_strange_space() -> None:
-    study = study_with("auto", {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-    assert study.explain(study.ask()[0]).source == "random"
+def test_members_are_of_the_kernel_that_their_prior_was_evaluated_with() -> None:
+    kernels = Categorical(("linear", "poly", "rbf"))
+    space = {"svc__C": Float(0.01, 100.0, "log"), "svc__gamma": Float(1e-4, 1.0, "log")}
+    for prior, n_members in (("auto", 3), ("svm", 1)):
+        study = study_with(prior, {"svc__kernel": kernels, **space})
+        assert [study.ask()[1]["svc__kernel"] for _ in range(n_members)] == ["rbf"] * n_members
 
 
 def test_a_list_may_have_names_and_none() -> None:

@@ -91,15 +91,6 @@ def test_nothing_to_learn_from_is_refused(tasks) -> None:
         TaskLists.of(tasks, SPACE)
 
 
-def test_shorter_lists_are_padded_with_zeros() -> None:
-    lists = TaskLists.of([values(1.0, 2.0), values(4.0, 3.0, 2.0, 1.0)], SPACE)
-    assert lists.features.shape == (2, 4, 2)
-    assert lists.lengths.tolist() == [2, 4]
-    assert not lists.features[0, 2:].any() and not lists.values[0, 2:].any()
-    assert lists.values[0, :2].tolist() == [-0.5, 0.5]
-    assert (len(lists), int(lists.lengths.sum()), lists.n_features) == (2, 6, 2)
-
-
 def test_only_the_order_of_values_counts() -> None:
     rng = np.random.default_rng(0)
     numbers = rng.standard_normal(30)

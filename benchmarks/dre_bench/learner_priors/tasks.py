@@ -7,7 +7,7 @@ prior should serve studies of either.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from dre_bench.learner_evaluations import parameters
 from dre_bench.learner_evaluations.parameters import CATEGORY, INTEGER, Parameter, from_row
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
 from dre_bench.learner_evaluations.tables import Table
-from dre_plugins.space import Categorical, Domain, Float, Integer
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer
 from dre_plugins.space.conditions import Condition
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -41,11 +41,13 @@ class Learner:
         title: What it is called in a sentence.
         learner: The name among the evaluations.
         tasks: Classification, regression or both.
+        constants: Parameters that studies may tune and that have one value in all evaluations.
     """
 
     title: str
     learner: str
     tasks: tuple[str, ...] = (CLASSIFICATION, REGRESSION)
+    constants: Mapping[str, str] = field(default_factory=dict)
 
 
 LEARNERS: dict[str, Learner] = {
@@ -57,11 +59,13 @@ LEARNERS: dict[str, Learner] = {
         "Histogram gradient boosting of scikit-learn", "hist_gradient_boosting"
     ),
     "k-nearest-neighbours": Learner("k nearest neighbours", "k_nearest_neighbours"),
-    "lightgbm": Learner("LightGBM", "lightgbm"),
+    "lightgbm": Learner(
+        "LightGBM", "lightgbm", constants={"boosting": "gbdt", "boosting_type": "gbdt"}
+    ),
     "logistic-regression": Learner("Logistic regression", "linear", (CLASSIFICATION,)),
     "mlp": Learner("Multilayer perceptron of scikit-learn", "mlp"),
     "random-forest": Learner("Random forest", "random_forest"),
-    "svm": Learner("Support vector machine with RBF kernel", "svm"),
+    "svm": Learner("Support vector machine with RBF kernel", "svm", constants={"kernel": "rbf"}),
     "xgboost-small": Learner("XGBoost", "xgboost"),
 }
 
@@ -82,7 +86,7 @@ def metadata_of(
         for table in tables_of(name, tables)
         for index, dataset in enumerate(datasets)
         if dataset not in left_out and (table.dataset == index).any()
-        for task in _tasks(dataset, table, table.dataset == index)
+        for task in _tasks(dataset, table, table.dataset == index, LEARNERS[name].constants)
     ]
     n_datasets = len({dataset for dataset, _ in found})
     tasks = [task for _, task in found]
@@ -98,18 +102,23 @@ def tables_of(name: str, tables: Tables) -> list[Table]:
 
 def prior_space(name: str, tables: Tables) -> SearchSpace:
     """Return the search space of a prior, with the parameters of all its tables."""
-    spaces = [search_space(table.space) for table in tables_of(name, tables)]
+    constants = LEARNERS[name].constants
+    spaces = [search_space(table.space, constants) for table in tables_of(name, tables)]
     return in_canonical_order(merged_space(spaces))
 
 
-def search_space(space: parameters.Space) -> SearchSpace:
-    """Return the search space of a learner."""
+def search_space(
+    space: parameters.Space, constants: Mapping[str, str] | None = None
+) -> SearchSpace:
+    """Return the search space of a learner, with further constants by name."""
     conditions = [
         Condition(parameter.name, parameter.parent, parameter.parent_values)
         for parameter in space
         if parameter.parent is not None
     ]
-    return SearchSpace({parameter.name: _domain(parameter) for parameter in space}, conditions)
+    domains = {parameter.name: _domain(parameter) for parameter in space}
+    fixed = {name: Constant(value) for name, value in (constants or {}).items()}
+    return SearchSpace({**domains, **fixed}, conditions)
 
 
 def defaults_of(name: str, tables: Tables) -> dict[str, Any]:
@@ -125,8 +134,10 @@ def defaults_of(name: str, tables: Tables) -> dict[str, Any]:
     }
 
 
-def _tasks(dataset: str, table: Table, rows: np.ndarray) -> list[Task]:
-    space = search_space(table.space)
+def _tasks(
+    dataset: str, table: Table, rows: np.ndarray, constants: Mapping[str, str]
+) -> list[Task]:
+    space = search_space(table.space, constants)
     configurations = [from_row(table.space, row) for row in table.configurations[rows]]
     units = space.to_units(configurations)
     tasks = []

@@ -24,12 +24,11 @@ import numpy as np
 from dre_bench.problems import ablations
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.samplers import parse_arguments, prior_for
-from dre_bench.tables import Table, Units, tables_of
+from dre_bench.tables import Table, Units, row_keys, tables_of
 from dre_plugins.recommend.prior import UNIVERSAL, LoadedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.seen import keys
 from dre_plugins.transfer.prior import Prior
 
 # Rows seen -> next row.
@@ -114,13 +113,13 @@ def method_chooser(method: Method, table: Table) -> Chooser:
 def dre_chooser(recommender: Recommender, table: Table) -> Chooser:
     """Return how a recommender chooses, which sees the search space."""
     # Of rows that are equal, the first one counts.
-    row_of = {key: row for row, key in reversed([*enumerate(keys(table.units))])}
+    row_of = {key: row for row, key in reversed([*enumerate(row_keys(table.units))])}
     history: list[Trial] = []
 
     def choose(rows: list[int]) -> int:
         history.extend(_trial(table, row) for row in rows[len(history) :])
         suggestion = recommender.suggest(history, index=len(rows), candidates=table.units)[0]
-        return row_of[keys(suggestion.units[None])[0]]
+        return row_of[row_keys(suggestion.units[None])[0]]
 
     return choose
 

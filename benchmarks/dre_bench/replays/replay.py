@@ -16,13 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_bench.tables import row_keys
 from dre_plugins.engine.fitting import FittingError
 from dre_plugins.recommend.prior import UNIVERSAL, PriorLike
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import SearchSpace
-from dre_plugins.space.seen import distinct, keys
+from dre_plugins.space.seen import distinct
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 
@@ -196,12 +197,12 @@ def replay(
 
 def picks(table: Table, recommender: Recommender, n_picks: int) -> NDArray[np.intp]:
     """Return the rows that a recommender picks, in order `[K]`."""
-    row_of = {key: row for row, key in enumerate(keys(table.units))}
+    row_of = {key: row for row, key in enumerate(row_keys(table.units))}
     history: list[Trial] = []
     picked: list[int] = []
     for index in range(n_picks):
         suggestion = recommender.suggest(history, index=index, candidates=table.units)[0]
-        picked.append(row_of[keys(suggestion.units[None])[0]])
+        picked.append(row_of[row_keys(suggestion.units[None])[0]])
         value = float(table.values[picked[-1]])
         history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
     return np.array(picked, dtype=np.intp)

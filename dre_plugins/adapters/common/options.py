@@ -18,11 +18,7 @@ DURATION = "duration"
 
 
 def check_past(name: str, past: object, prior: GivenPrior) -> None:
-    """Refuse past studies, the argument `name`, together with a trained prior.
-
-    Raises:
-        ValueError: If both are given.
-    """
+    """Refuse past studies, the argument `name`, and a trained prior together, by a ValueError."""
     if past is not None and not (prior is None or yields_to_memory(prior)):
         raise ValueError(
             f"prior and {name} cannot be combined: leave one of them out, or train a "
@@ -33,11 +29,7 @@ def check_past(name: str, past: object, prior: GivenPrior) -> None:
 def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:
     """Return a seed as a plain integer, drawn from the operating system if there is none.
 
-    Args:
-        name: The framework's name for the argument.
-
-    Raises:
-        ValueError: If it is negative or no integer.
+    A ValueError says that it is negative or no integer, by the framework's `name` of the argument.
     """
     if seed is None:
         return secrets.randbits(n_bits)
@@ -49,12 +41,8 @@ def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:
 def checked_cost_name(cost: object, kind: str) -> str | None:
     """Return the argument `cost` of a constructor: "duration", the name of a number, or None.
 
-    Args:
-        cost: What was given.
-        kind: Kind of the number in the framework, such as "a user attribute".
-
-    Raises:
-        ValueError: If it is something else.
+    `kind` is that of the number in the framework, such as "a user attribute". A ValueError says
+    that the argument is something else.
     """
     is_name = cost is None or (isinstance(cost, str) and bool(cost))
     require(is_name, "cost", cost, f"'{DURATION}', the name of {kind}, or None")

@@ -22,11 +22,7 @@ SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
 
 
 def check_mode(mode: str | None) -> None:
-    """Check that a mode is "min", "max" or None.
-
-    Raises:
-        ValueError: If the mode is unknown.
-    """
+    """Raise a ValueError unless a mode is "min", "max" or None."""
     if mode not in (None, *SIGNS):
         raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
 
@@ -54,8 +50,7 @@ def read_in(
 ) -> MetaDataset:
     """Return what `read` returns in a given space, without tasks that have nothing of the space.
 
-    Raises:
-        ValueError: If no task has a parameter of the space.
+    A ValueError says that no task has a parameter of the space.
     """
     metadata = read(space)
     kept = tuple(task for task in metadata if not np.isnan(task.units).all())
@@ -74,8 +69,7 @@ def read_in(
 def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:
     """Log that training takes seconds, and return a prior trained on a few past tasks.
 
-    Raises:
-        ValueError: If there is nothing to learn from.
+    A ValueError says that there is nothing to learn from.
     """
     left_out = f"; left out: {dict(metadata.skipped)}" if metadata.skipped else ""
     if not len(metadata):

@@ -65,8 +65,7 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
 
 def storage_of(study: Study) -> BaseStorage:
     """Return the storage of a study, for which there is no public way."""
-    storage: BaseStorage = study._storage
-    return storage
+    return study._storage
 
 
 def stored_trials(study: Study) -> list[FrozenTrial]:
@@ -96,17 +95,11 @@ def end_as_failed(study: Study, trial: FrozenTrial) -> None:
 def set_attributes(
     study: Study, trial: FrozenTrial, attributes: Mapping[str, Any], *, are_users: bool = False
 ) -> str:
-    """Write attributes of a trial, by a private API as Optuna's own samplers do.
+    """Write user attributes, which tools show, or system attributes; return why it failed, or "".
 
-    There is no public way. The attributes help other workers and users. If a storage refuses them,
-    for example because the trial has just ended, the trial must go on.
-
-    Args:
-        attributes: Values that JSON can hold, by key.
-        are_users: Whether they are user attributes, which tools show, or system attributes.
-
-    Returns:
-        Why they could not be written; empty if they were.
+    This is a private API, which Optuna's own samplers use, too: there is no public way. The
+    attributes help other workers and users. If a storage refuses them, for example because the
+    trial has just ended, the trial must go on. JSON can hold their values.
     """
     try:
         storage, trial_id = storage_of(study), id_of(trial)

@@ -88,10 +88,8 @@ def unclaimed(
 ) -> tuple[Any, int, str]:
     """Claim values of a parameter in turn until the trial differs from all others.
 
-    There must be at least one value; the last one is taken in any case.
-
-    Returns:
-        The value, the number of conflicts, and the reason if a claim could not be written.
+    There must be at least one value; the last one is taken in any case. Returns the value, the
+    number of conflicts, and the reason if a claim could not be written.
     """
     so_far, n_conflicts, problem = numbers_of(trial), 0, ""
     for value in values:

@@ -46,8 +46,7 @@ ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
 def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True) -> Domain:
     """Return the domain that an Optuna distribution describes.
 
-    Raises:
-        UnsupportedDomainError: If there is no such domain, such as a range without end.
+    An UnsupportedDomainError says that there is none, as for a range without end.
     """
     with naming_parameter(name):
         if isinstance(distribution, CategoricalDistribution):
@@ -140,13 +139,6 @@ def number_of(distribution: BaseDistribution, value: Any) -> float:
     return distribution.to_internal_repr(value)
 
 
-def numbers_in(
-    search_space: Mapping[str, BaseDistribution], configuration: Mapping[str, Any]
-) -> dict[str, float]:
-    """Return a configuration in internal representation."""
-    return {name: number_of(search_space[name], value) for name, value in configuration.items()}
-
-
 def numbers_of(trial: FrozenTrial) -> dict[str, float]:
     """Return the parameters of a trial in internal representation, NaN where there is none.
 
@@ -181,8 +173,7 @@ def configuration_of(
 ) -> dict[str, Any]:
     """Return the values that a trial has of the parameters in the search space.
 
-    Raises:
-        ValueError: If it has one that its parameter cannot have.
+    A ValueError says that it has one that its parameter cannot have.
     """
     numbers = numbers_of(trial)
     configuration: dict[str, Any] = {}
@@ -247,15 +238,6 @@ def _asked_by(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[s
     if trial.state.is_finished():
         return configuration
     return {name: value for name, value in configuration.items() if name in trial.params}
-
-
-def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:
-    """Return those values that are in the domain of their parameter."""
-    return {
-        name: value
-        for name, value in values.items()
-        if name in domains and domains[name].contains(value)
-    }
 
 
 def given_to(trial: FrozenTrial) -> dict[str, Any]:

@@ -50,9 +50,6 @@ class History:
     One study and one search space are cached at a time, so that memory is bounded by the present
     study. If a sampler alternates between studies, their trials are converted each time. Threads
     may share it: entries are only added, and at worst converted twice. A copy begins empty.
-
-    Args:
-        cost: The argument `cost`, see `cost_of`.
     """
 
     def __init__(self, cost: str | None = None) -> None:
@@ -154,11 +151,7 @@ def trial_of(
     directions: Sequence[StudyDirection],
     cost: str | None = None,
 ) -> Trial:
-    """Return the recommender's form of a trial that is not waiting.
-
-    Raises:
-        ValueError: See `configuration_of`.
-    """
+    """Return the recommender's form of a trial that is not waiting, see `configuration_of`."""
     signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in directions]
     values = (trial.values or []) if trial.state is OptunaState.COMPLETE else []
     if len(values) != len(signs):  # without values, a failure

@@ -209,11 +209,8 @@ class StudyPrior:
         """Return a recommender, with the prior if it applies, otherwise also the reason; else "".
 
         A prior that does not apply is no error, as a define-by-run study may show shared
-        parameters later.
-
-        Raises:
-            ValueError: If the priors are not as many as the objectives, or the space cannot be
-                searched at all.
+        parameters later. A ValueError says that there are not as many priors as objectives, or
+        that the space cannot be searched at all.
         """
         numbers = range(number, number + 1)
         found = self._found
@@ -253,7 +250,7 @@ class StudyPrior:
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain]) -> bool:
         """Return whether a prior knows a parameter; the study's `others` tell the learner."""
-        return any(_knows(prior, name, domain, others) for prior in self._trained())
+        return any(prior.knows(name, domain, others) for prior in self._trained())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return a space of the domains and the priors' others, see `Prior.completed`."""
@@ -273,13 +270,6 @@ def _fits(prior: PriorLike, space: SearchSpace) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _knows(prior: PriorLike, name: str, domain: Domain, others: Mapping[str, Domain]) -> bool:
-    try:
-        return prior.knows(name, domain, others)
-    except ValueError:  # the mapping names it, but no value is shared
-        return False
 
 
 class StudiesOfStorage:

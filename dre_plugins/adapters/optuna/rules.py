@@ -14,8 +14,9 @@ from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna.attributes import TrialReporter, end_as_failed
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
-from dre_plugins.adapters.optuna.conversion import ENDED, given_to, within
+from dre_plugins.adapters.optuna.conversion import ENDED, given_to
 from dre_plugins.adapters.optuna.state import ThisProcess
+from dre_plugins.recommend.configurations import within
 from dre_plugins.space import Constant, Domain
 from dre_plugins.space.rules import Rule, RuleError, Valid
 from dre_plugins.space.search_space import SearchSpace
@@ -55,10 +56,8 @@ class StudyRules:
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Count a trial whose given values break the rule; it is run nevertheless.
 
-        This must be done first, as Optuna does not call a sampler if all values are given.
-
-        Raises:
-            RuleError: If the rule raises.
+        This must be done first, as Optuna does not call a sampler if all values are given. A
+        RuleError says that the rule raises.
         """
         try:
             is_broken = self._is_broken_by(trial)

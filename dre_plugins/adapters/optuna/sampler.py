@@ -25,6 +25,7 @@ from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource, StudyPri
 from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.configurations import within
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior
@@ -256,7 +257,8 @@ class DRESampler(BaseSampler):
         names = {*search_space, *fixed}
         for _ in range(claims.MAX_MOVES):
             space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
-            numbers = fixed | conversion.numbers_in(search_space, suggestion.configuration)
+            chosen = suggestion.configuration.items()
+            numbers = fixed | {n: conversion.number_of(search_space[n], v) for n, v in chosen}
             self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
@@ -322,7 +324,7 @@ class DRESampler(BaseSampler):
             self.stats.subtract([choice.source, "suggestions"])
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
         recommender = self._recommender(study, trial, space, stats)
-        fixed = conversion.within(trial.params, domains)
+        fixed = within(trial.params, domains)
         # Parameters of a new branch begin with the best member of a portfolio.
         index = self._study_prior(study, trial, name).place(trial.number, bool(choice.values))
         suggestion = recommender.suggest((), 1, index=index, fixed=fixed)[0]
@@ -385,7 +387,7 @@ class DRESampler(BaseSampler):
         # Again only where the study shows new parameters.
         self._reporter.log(study, text, text, logging.INFO)
         rows = [row for row, known in enumerate(history) if known.configuration]
-        fixed = conversion.within(conversion.given_to(trial), space.domains)
+        fixed = within(conversion.given_to(trial), space.domains)
         is_evaluated = None
         if fixed_elsewhere:
             is_evaluated = self._history.have(others, fixed_elsewhere)[rows]

@@ -100,8 +100,7 @@ def _studies(
 def _opened(url: str) -> Iterator[BaseStorage]:
     """Open a storage of which the studies can be listed.
 
-    Raises:
-        ValueError: The URL is invalid, or the storage cannot be read. The message has no password.
+    A ValueError without the password says that the URL is invalid, or it cannot be read.
     """
     place = url.removeprefix(_SQLITE).split("?")[0]
     # SQLite would create the file.

@@ -75,8 +75,7 @@ def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[
 def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
     """Return the metric and the mode of one objective, or those of several as lists.
 
-    Raises:
-        ValueError: If they are neither a metric and a mode nor lists of equal length.
+    A ValueError says that they are neither a metric and a mode nor lists of equal length.
     """
     given = [[*part] if isinstance(part, (list, tuple)) else part for part in (metric, mode)]
     is_several = [isinstance(part, list) for part in given]

@@ -40,11 +40,8 @@ _ON_GRID = Fraction(1, 10**9)  # of a step; 0.3 / 0.1 is not quite 3
 def space_of(param_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
     """Return the search space of a parameter space of any searcher; a grid becomes choices.
 
-    What `tune.sample_from` draws is no parameter.
-
-    Raises:
-        UnsupportedDomainError: A domain cannot be searched, is inside of a list or a choice, or a
-            key has a "/".
+    What `tune.sample_from` draws is no parameter. An UnsupportedDomainError says that a domain
+    cannot be searched, is inside of a list or a choice, or that a key has a "/".
     """
     layout = _Layout(ordered, for_results=True)
     try:
@@ -74,9 +71,7 @@ class ParamSpace:
     def of(cls, param_space: Mapping[str, Any], *, ordered: bool = True) -> ParamSpace:
         """Return the parameter space of domains and constants by name, nested in any way.
 
-        Raises:
-            UnsupportedDomainError: A domain cannot be searched, or a key has a "/"; the message
-                names the parameter and the remedy.
+        An UnsupportedDomainError says that a domain cannot be searched, or that a key has a "/".
         """
         layout = _Layout(ordered)
         root = layout.group(param_space, _ROOT)
@@ -91,10 +86,8 @@ class ParamSpace:
         """Return the flat values of the parameters that a configuration of Ray names.
 
         It may be nested or have "/" between the keys, may be partial, and may have constants. A
-        part of a branch stands for the first branch that it fits.
-
-        Raises:
-            ValueError: A name or choice is unknown, or a constant has another value.
+        part of a branch stands for the first branch that it fits. A ValueError says that a name or
+        choice is unknown, or that a constant has another value.
         """
         return self.root.read(tree.nested({k: v for k, v in config.items() if k != TRIAL_INDEX}))
 
@@ -118,8 +111,7 @@ class ParamSpace:
 def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
     """Return the domain that a domain of Ray Tune describes; other objects are constants.
 
-    Raises:
-        UnsupportedDomainError: There is no such domain.
+    An UnsupportedDomainError says that there is no such domain.
     """
     with naming_parameter(name):
         if isinstance(domain, sample.Float):

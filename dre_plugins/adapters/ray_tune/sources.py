@@ -95,9 +95,8 @@ def read_results(
 ) -> MetaDataset:
     """Return experiments as metadata, see `metadata_from_results`.
 
-    Args:
-        likely: Without `space`: where the domains of parameters are from whose values fit them.
-            Those of other parameters are inferred.
+    Without `space`, the domains of parameters whose values fit them are from `likely`; those of
+    others are inferred.
     """
     check_mode(mode)
     skipped: Counter[str] = Counter()
@@ -133,10 +132,9 @@ def trials_in(
     skipped: Counter[str],
     likely: SearchSpace | None = None,
 ) -> tuple[SearchSpace, dict[int, Trial]]:
-    """Return the search space, and the trials that have ended and fit it by their places.
+    """Return the search space, and by their places the trials that have ended and fit it.
 
-    Args:
-        likely: See `read_results`.
+    For `likely` see `read_results`.
     """
     known = likely if space is None else space
     ended = {place: run for place, run in enumerate(runs) if run.has_ended or run.reports}

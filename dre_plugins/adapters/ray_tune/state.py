@@ -222,11 +222,7 @@ def _write(path: Path, state: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> Any:
-    """Read what `_write` wrote.
-
-    Raises:
-        ValueError: If the file ends in the middle.
-    """
+    """Read what `_write` wrote; a ValueError says that the file ends in the middle."""
     try:
         return cloudpickle.loads(regular(path).read_bytes())
     except (EOFError, pickle.UnpicklingError) as error:
@@ -236,8 +232,7 @@ def _read(path: Path) -> Any:
 def _newest(folder: Path, template: str) -> tuple[Any, tuple[str, ...]]:
     """Return the newest state of a folder that is whole, and the names of its session's files.
 
-    Raises:
-        RuntimeError: If there is none, as other searchers of Ray Tune do.
+    A RuntimeError says that there is none, as with other searchers of Ray Tune.
     """
     sessions: defaultdict[str, list[Path]] = defaultdict(list)
     for path in folder.glob(template.format("*")):
@@ -271,22 +266,19 @@ def _known_to_ray(folder: Path) -> list[KnownToRay]:
     newest = sorted(folder.glob(TRIALS))[-1:]
     try:
         return [
-            _trial_of(json.loads(trial), json.loads(results))
+            KnownToRay(
+                str(trial["trial_id"]),
+                str(trial["status"]),
+                _with_objects(trial["config"]),
+                _with_objects(results.get("last_result") or {}),
+            )
             for file in newest
-            for trial, results in json.loads(regular(file).read_bytes())["trial_data"]
+            for texts in json.loads(regular(file).read_bytes())["trial_data"]
+            for trial, results in [map(json.loads, texts)]
         ]
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         logger.debug("What Ray has written about its trials cannot be read: %s", error)
         return []
-
-
-def _trial_of(trial: Mapping[str, Any], results: Mapping[str, Any]) -> KnownToRay:
-    return KnownToRay(
-        str(trial["trial_id"]),
-        str(trial["status"]),
-        _with_objects(trial["config"]),
-        _with_objects(results.get("last_result") or {}),
-    )
 
 
 def _with_objects(item: Any) -> Any:

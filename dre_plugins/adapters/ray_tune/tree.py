@@ -31,8 +31,7 @@ class Node(ABC):
     def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
         """Return the flat values of this part of Ray's configuration, or of a part of that.
 
-        Raises:
-            ValueError: It does not belong here; if strict, also if a number is out of range.
+        A ValueError says that it does not belong here, or, if strict, that it is out of range.
         """
 
     def beside(self, other: Node) -> Node:

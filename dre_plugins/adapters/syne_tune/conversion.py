@@ -21,8 +21,7 @@ _CAST_ERRORS = (ArithmeticError, AssertionError, TypeError, ValueError)
 def space_of(config_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
     """Return the search space that a configuration space describes.
 
-    Raises:
-        UnsupportedDomainError: A domain cannot be searched, or is inside a container.
+    An UnsupportedDomainError says that a domain cannot be searched, or is inside a container.
     """
     return SearchSpace(
         {name: domain_of(name, domain, ordered=ordered) for name, domain in config_space.items()}
@@ -32,10 +31,8 @@ def space_of(config_space: Mapping[str, Any], *, ordered: bool = True) -> Search
 def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
     """Return the domain that a domain of Syne Tune describes; other objects are constants.
 
-    Values of a nearest-neighbour ordinal and of a finite range are equally likely here.
-
-    Raises:
-        UnsupportedDomainError: There is no such domain.
+    Values of a nearest-neighbour ordinal and of a finite range are equally likely here. An
+    UnsupportedDomainError says that there is no such domain.
     """
     with naming_parameter(name):
         if isinstance(domain, (syne_tune.Float, syne_tune.Integer)):
@@ -62,10 +59,8 @@ def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
 def cast(configuration: Mapping[str, Any], config_space: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration with the values that a trial would get, by Syne Tune's own `cast`.
 
-    Constants and unknown names stay as they are.
-
-    Raises:
-        ValueError: If a parameter can never have its value.
+    Constants and unknown names stay as they are. A ValueError says that a parameter can never have
+    its value.
     """
     values = dict(configuration)
     for name, value in configuration.items():

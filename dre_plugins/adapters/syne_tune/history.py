@@ -267,20 +267,12 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
 
 
 def random_seed_from(random_seed: int | None) -> int:
-    """Return the seed of a scheduler and its searcher, which Syne Tune wants below 2³².
-
-    Raises:
-        ValueError: If it is negative or no integer.
-    """
+    """Return the seed of a scheduler and its searcher, which Syne Tune wants below 2³²."""
     return seed_from(random_seed, name="random_seed", n_bits=31)
 
 
 def check_objective(metric: object, do_minimize: object) -> None:
-    """Refuse what names no metric, or does not say whether small values are good.
-
-    Raises:
-        ValueError: If the metric is no text, or `do_minimize` no truth value.
-    """
+    """Raise a ValueError unless the metric is a text, and `do_minimize` a truth value."""
     require(isinstance(metric, str), "metric", metric, "the name of one metric")
     is_flag = isinstance(do_minimize, (bool, np.bool_))
     require(is_flag, "do_minimize", do_minimize, "True or False")

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
+from dre_plugins.engine.acquisition import ACQUISITIONS, rank_statistics
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.ensemble.expectation import Expectation
@@ -80,7 +80,7 @@ class FittedEnsemble:
             share = share - share.max()  # far from feasible trials probabilities underflow
         if incumbent is not None:
             preset = get_preset(self.settings.preset)
-            gain = get_acquisition(self.settings.acquisition or preset.acquisition)
+            gain = ACQUISITIONS[self.settings.acquisition or preset.acquisition]
             return self._discounted(gain(ranks, incumbent), share)
         return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
 
@@ -129,10 +129,6 @@ class FittedEnsemble:
         error = get_preset(self.settings.preset).tempering * spread
         return mean.numpy().astype(np.float64), error.numpy().astype(np.float64)
 
-    def member_ranks(self, units: Units) -> Units:
-        """Return the ranks `[M, C]` that each member gives, of canonical coordinates `[C, P]`."""
-        return self.ranks(units).numpy().astype(np.float64)
-
     def acquisition_values(self, units: Units) -> Units:
         """Return the acquisition `[C]`, constraints and costs included."""
         values = self.acquisition(self.predictions(units), self.incumbent_ranks())
@@ -174,11 +170,7 @@ def fit_ensemble(
     settings: RecommenderSettings,
     rng: np.random.Generator,
 ) -> FittedEnsemble:
-    """Return an ensemble fitted to the evidence.
-
-    Raises:
-        FittingError: If the fit diverged.
-    """
+    """Return an ensemble fitted to the evidence; a FittingError says that the fit diverged."""
     units, is_table = evidence.units, search.candidates is not None
     initial = InitialMembers(evidence, settings, expectation, is_table=is_table, rng=rng)
     parts = initial.parts(_reference(search, evidence.lists, units))

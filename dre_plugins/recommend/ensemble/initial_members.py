@@ -45,8 +45,7 @@ class InitialMembers:
     def parts(self, reference: Units) -> list[Members]:
         """Return the ensemble's parts: the priors' as far as they are trusted, and untrained ones.
 
-        Args:
-            reference: Points that ranks of single objectives are taken against `[K, P]`.
+        Ranks of single objectives are taken against the reference points `[K, P]`.
         """
         n_members, n_trusted = self.expectation.n_members, self.expectation.n_trusted
         parts: list[Members] = []

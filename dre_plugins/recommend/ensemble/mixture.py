@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from dre_plugins.engine.ranks import ranks_among, sorted_reference
 from dre_plugins.engine.settings import FittingSettings
@@ -172,16 +173,12 @@ def _kind(part: Members) -> Hashable:
 
 def padded(lists: Sequence[TrialList], features: torch.Tensor) -> RankingLists:
     """Pad lists of positions in features `[N, D]` to one batch, features `[1, B, N, D]`."""
-    length = max(len(ranked.trials) for ranked in lists)
-    shape = (1, len(lists), length)
-    # The dtypes are stated because a user's default may be float64.
-    batch = torch.zeros((*shape, features.shape[1]), dtype=torch.float32)
-    values = torch.zeros(shape, dtype=torch.float32)
-    mask = torch.zeros(shape, dtype=torch.bool)
-    for row, ranked in enumerate(lists):
-        n = len(ranked.trials)
-        batch[0, row, :n] = features[torch.from_numpy(ranked.trials)]
-        values[0, row, :n] = torch.from_numpy(ranked.ranks).float()
-        mask[0, row, :n] = True
+    rows = [torch.from_numpy(ranked.trials) for ranked in lists]
+    ranks = [torch.from_numpy(ranked.ranks).float() for ranked in lists]
+    are_real = [torch.ones_like(places, dtype=torch.bool) for places in rows]
+    batch, values, mask = (
+        pad_sequence(parts, batch_first=True)[None]
+        for parts in ([features[places] for places in rows], ranks, are_real)
+    )
     weights = torch.tensor([ranked.weight for ranked in lists], dtype=torch.float32)
     return RankingLists(batch, values, mask, weights)

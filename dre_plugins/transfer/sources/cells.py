@@ -77,9 +77,7 @@ def configurations(
 ) -> dict[int, dict[str, Any]]:
     """Return the configuration of each of `n` rows that has no misfit; others are counted.
 
-    Args:
-        columns: Cells by parameter `[N]`.
-        domains: Known domains; the types of other parameters are inferred from their cells.
+    The types of parameters whose domain is not known are inferred from their cells.
     """
     cells = {
         name: fitted(column, domains[name]) if name in domains else typed(column)

@@ -182,10 +182,8 @@ def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict
     """Return the parameter that has each known role: role to name.
 
     A role that several names could have is left out; a word with several meanings counts only if
-    the other names belong to one family of learners, and that is the word's.
-
-    Args:
-        learners: The families that they belong to; None: those that the names identify.
+    the other names belong to one family of learners, and that is the word's. These families are
+    `learners`, or those that the names identify.
 
     >>> roles(["eta", "gamma"]), roles(["C", "gamma"])
     ({'learning rate': 'eta', 'split gain': 'gamma'}, {'svm cost': 'C'})

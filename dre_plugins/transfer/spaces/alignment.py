@@ -188,8 +188,7 @@ def try_align(
         defaults: values for parameters that only the target has, by any of their known names; a
             number outside the range becomes the nearest value of the range.
 
-    Raises:
-        ValueError: `mapping` joins parameters without a common value.
+    A ValueError says that `mapping` joins parameters without a common value.
     """
     pairs = {name: (other, "mapping") for name, other in (mapping or {}).items()}
     pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
@@ -259,13 +258,8 @@ def matching_names(
     Ambiguous names (`aliases.is_ambiguous`) match if both sides belong to the same families of
     learners, or if one side is a part of the other, like the first parameters of a define-by-run
     study. If only one side identifies its family, they match if an unambiguous name does: then the
-    other side is assumed to be of the same learner.
-
-    Args:
-        taken: names that are matched already, in the form of the result.
-
-    Returns:
-        Name of the one side to name of the other side and how they match, "name" or "alias".
+    other side is assumed to be of the same learner. The result has by name of the one side the
+    name of the other side and how they match, "name" or "alias"; `taken` ones match already.
     """
     pairs = dict(taken)
     used = {target for target, _ in taken.values()}

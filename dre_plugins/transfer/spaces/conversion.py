@@ -33,10 +33,8 @@ MOST_LISTED = 12
 def conversion(source: Domain, target: Domain, change: Change | None = None) -> Change | None:
     """Return how units of `source` become units of `target`; None without a value in common.
 
-    Two domains of numbers always have one, since numbers beyond a range extrapolate.
-
-    Args:
-        change: What numbers of the source are in the target, see `prefixes`.
+    Two domains of numbers always have one, since numbers beyond a range extrapolate. `change` says
+    what numbers of the source are in the target, see `prefixes`.
     """
     if change is None and source == target:
         return np.asarray

@@ -1,7 +1,5 @@
 """`DRESampler` with a prior, also one for each objective."""
 
-from unittest.mock import Mock
-
 import numpy as np
 import optuna
 import pytest
@@ -78,17 +76,6 @@ def test_unknown_priors_are_refused_at_once():
 def test_prior_and_past_studies_exclude_each_other(prior):
     with pytest.raises(ValueError, match="past_studies"):
         DRESampler(prior=prior, past_studies=[past_study(0)])
-
-
-@AS_ONE
-def test_first_trials_that_run_at_once_differ(prior):
-    study = optuna.create_study(sampler=sampler_of(prior=prior))
-    trials = [study.ask() for _ in range(8)]
-    for trial in trials:
-        objective(trial)
-    configurations = [trial.params for trial in trials]
-    assert len({repr(configuration) for configuration in configurations}) == 8
-    assert len({configuration["depth"] for configuration in configurations}) > 1
 
 
 @AS_ONE
@@ -190,15 +177,6 @@ def test_as_many_priors_as_objectives(prior):
         DRESampler(prior=[None, None])
     with pytest.raises(ValueError, match="prior must be a Prior"):
         DRESampler(prior=[prior, 3])
-
-
-def test_a_surrogate_that_fails_costs_no_trial(prior, monkeypatch, caplog):
-    fail = Mock(side_effect=RuntimeError("no more memory"))
-    monkeypatch.setattr("dre_plugins.recommend.ensemble.mixture.Part.scores", fail)
-    study = tuned(sampler_of(prior=prior), 6)
-    assert len(study.trials) == 6 and study.sampler.stats["fallbacks"] >= 6
-    assert len([r for r in caplog.records if "no more memory" in r.message]) == 1
-    assert {source_of(trial) for trial in study.trials} == {"fallback"}
 
 
 def test_a_mirrored_prior_is_shaken_off(prior):
