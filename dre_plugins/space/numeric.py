@@ -172,9 +172,12 @@ class _Numeric(Domain):
 
     def _bin_units(self, steps: Array, numbers: Array, grid: Grid) -> Array:
         index = np.rint(steps)
+        noise = np.maximum(_ON_GRID, _NOISE * np.abs(numbers) / grid.step)
+        with np.errstate(invalid="ignore"):  # of two infinities
+            is_between = np.abs(steps - index) > noise  # as a study without the grid has had
         if self._is_linear:
-            return (index + 0.5) / grid.n
-        inside = (index >= 0) & (index < float(grid.n))
+            return (np.where(is_between, steps, index) + 0.5) / grid.n
+        inside = (index >= 0) & (index < float(grid.n)) & ~is_between
         centres = self.centres(np.where(inside, index, 0.0))
         return np.where(inside, centres, self._positions(numbers))
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from dre_plugins.recommend.lists import final_values, has_failed
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space import Float, Integer
 from dre_plugins.space.base import Array, Mask
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
@@ -95,10 +96,10 @@ class Task:
         return cls(name, space, units, final_values(ended), failed, rungs)
 
     def trials(self) -> list[Trial]:
-        """Return the evaluations as trials; values outside a range become its bound."""
+        """Return the evaluations as trials, of which numbers may lie outside their ranges."""
         return [
             Trial(
-                configuration=self.space.to_configuration(self.units[row]),
+                configuration=self._configuration(row),
                 state=self._state(row),
                 value=None if math.isnan(value) else value,
                 rungs={
@@ -109,6 +110,17 @@ class Task:
             )
             for row, value in enumerate(self.values.tolist())
         ]
+
+    def _configuration(self, row: int) -> dict[str, Any]:
+        configuration = self.space.to_configuration(self.units[row])
+        for name, unit in zip(self.space.names, self.units[row], strict=True):
+            domain = self.space.domains[name]
+            is_outside = name in configuration and not 0.0 <= unit <= 1.0
+            if is_outside and isinstance(domain, (Float, Integer)):
+                # Rounded, as decoding a unit adds digits.
+                number = float(f"{domain.numbers(np.array([unit]))[0]:.12g}")
+                configuration[name] = round(number) if isinstance(domain, Integer) else number
+        return configuration
 
     def _state(self, row: int) -> TrialState:
         if self.failed[row]:

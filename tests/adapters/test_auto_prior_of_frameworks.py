@@ -36,6 +36,15 @@ CHOICE = SearchSpace(
         Condition("et__max_features", "classifier", ("trees",)),
     ],
 )
+LINEAR_TOO = SearchSpace(
+    {
+        "booster": Categorical(("gblinear", "gbtree")),
+        "eta": RATE,
+        "max_depth": Integer(1, 15),
+        "colsample_bytree": Float(0.3, 1.0),
+    },
+    [Condition(name, "booster", ("gbtree",)) for name in ("max_depth", "colsample_bytree")],
+)
 LEARNING: dict[str, Domain] = {"learning_rate": RATE, "gamma": Float(0.9, 0.999)}
 
 
@@ -98,6 +107,8 @@ def test_no_member_is_tried_that_was_tried_or_breaks_the_rule() -> None:
     assert study.ask()[1]["lgbm-lr"] == second["lgbm-lr"]
     study = study_of(BOOSTING, valid=lambda found: found["lgbm-lr"] != first["lgbm-lr"])
     assert study.explain(study.ask()[0]).source == "random"
+    study = study_of(LINEAR_TOO)  # the members leave the booster open
+    assert len({study.ask()[1]["eta"] for _ in range(3)}) == 3
 
 
 def test_start_up_trials_are_as_many_as_the_user_says() -> None:

@@ -54,6 +54,11 @@ def carried(ours: dict[str, Domain], theirs: dict[str, Domain], values: dict[str
         ({"lgbm-lr": RATE, "lgbm-num-leaves": Integer(2, 64)}, BOOSTING,
          {"lgbm-lr": 0.1, "lgbm-num-leaves": 31}, {"learning_rate": 0.1, "num_leaves": 31}),
         ({"model.lr": RATE}, NETWORK, {"model.lr": 0.1}, {"lr": 0.1}),
+        *[({"max_depth": ours}, {"max_depth": Integer(1, 16)}, {"max_depth": value},
+           {"max_depth": expected})
+          for ours, value, expected in [
+              (Integer(-1, 9), 0, 16), (Integer(-1, 9), 1, 1), (Categorical((None, 5)), None, 16),
+          ]],
         ({"mlp__hidden_layer_sizes": LISTS}, LAYERS,
          {"mlp__hidden_layer_sizes": "[200, 100, 60]"}, {"n_layers": 3, "width": 120}),
         (LAYERS, {"hidden_layer_sizes": Categorical(("64", "64_32", "128_64"))},

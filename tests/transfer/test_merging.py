@@ -79,6 +79,10 @@ class TestDomains:
             for unit in np.linspace(0, 1, 7).tolist():
                 assert merged.contains(domain.from_unit(unit))
 
+    def test_shares_and_counts_have_a_logarithmic_range(self) -> None:
+        domains = [Float(0.01, 0.5), Integer(1, 64)]
+        assert merged_domain("rf_min_samples_leaf", domains) == Float(0.01, 64, "log")
+
     @pytest.mark.parametrize("other", [Float(0, 1), Integer(1, 100)])
     def test_many_numbers_beside_a_word(self, other: Domain) -> None:
         message = r"parameter 'x' is a number in one space and a word in another.*rename it"

@@ -41,7 +41,7 @@ SPACE = SearchSpace(
     ["noise"],
 )
 TRIALS = [
-    Trial({"lr": 0.1, "array": (1, (2,)), "layers": 10**20}, COMPLETE, 1.0, {1: 0.5, 2: NAN}),
+    Trial({"lr": 2.5, "array": (1, (2,)), "layers": 10**20}, COMPLETE, 1.0, {1: 0.5, 2: NAN}),
     Trial({"lr": 0.1, "array": True, "width": 32}, COMPLETE, INF, {1: 0.6, 2: 0.7}),
     Trial({"lr": 0.1, "array": 1, "noise": 0.5}, COMPLETE, -INF),
     Trial({"lr": 0.1, "array": NAN}, PRUNED, None, {1: INF}),
@@ -79,6 +79,7 @@ def test_trials_come_back_as_they_were() -> None:
     np.testing.assert_array_equal(again.values, made.values)
     arrays = [trial.configuration["array"] for trial in made.trials()[:3]]
     assert arrays == [(1, (2,)), True, 1]
+    assert made.trials()[0].configuration["lr"] == 2.5  # beyond its range
 
 
 def test_the_lists_of_a_task_are_those_of_its_trials() -> None:

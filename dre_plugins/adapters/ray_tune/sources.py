@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from os.path import expanduser
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -63,7 +64,8 @@ def metadata_from_results(
     that you trust.
 
     Ray does not say why a trial ended. One that was told to stop, and earlier than the longest
-    trial of its experiment, counts as pruned. Trials that have not ended are counted in `skipped`.
+    trial of its experiment, counts as pruned. So does one that has not ended, such as those that
+    HyperBand leaves paused; without a report it is counted in `skipped`.
 
     Args:
         results: What `Tuner.fit` has returned, an `ExperimentAnalysis`, the folder of an
@@ -135,7 +137,7 @@ def trials_in(
     For `likely` see `read_results`.
     """
     known = likely if space is None else space
-    ended = {place: run for place, run in enumerate(runs) if run.has_ended}
+    ended = {place: run for place, run in enumerate(runs) if run.has_ended or run.reports}
     skipped["unfinished trial"] += len(runs) - len(ended)
     longest = max((_last_iteration(run) for run in ended.values()), default=0.0)
     trials: dict[int, Trial] = {}
@@ -179,7 +181,8 @@ def _trial_of(
     }
     if run.has_failed:
         return Trial(configuration, TrialState.FAILED)
-    if run.reports and run.reports[-1].get("done") and _last_iteration(run) < longest:
+    was_stopped = not run.has_ended or (run.reports and run.reports[-1].get("done"))
+    if was_stopped and _last_iteration(run) < longest:
         return Trial(configuration, TrialState.PRUNED, None, rungs)
     return Trial(configuration, TrialState.COMPLETE, next(reversed(rungs.values()), None), rungs)
 
@@ -215,7 +218,7 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list
             [run_of_result(source[place]) for place in range(len(source))],
         )
     elif isinstance(source, (str, PathLike)):
-        for folder in _folders(Path(source).expanduser()):
+        for folder in _folders(Path(expanduser(source))):
             yield folder.name, [*_runs_in(folder, skipped)]
     else:
         raise ValueError(
@@ -276,9 +279,13 @@ def _states_in(folder: Path) -> dict[str, str]:
     states: dict[str, str] = {}
     for file in sorted(folder.glob(_STATES))[-1:]:
         try:
-            for text, _ in json.loads(regular(file).read_bytes())["trial_data"]:
+            for text, results in json.loads(regular(file).read_bytes())["trial_data"]:
                 trial = json.loads(text)  # its pickled parts are never read
-                states[str(trial["relative_logdir"])] = str(trial["status"])
+                last = json.loads(results).get("last_result") or {}
+                # One that a scheduler has stopped while it was paused has not ended by itself.
+                is_paused = trial["status"] == "TERMINATED" and last.get("done") is False
+                state = "PAUSED" if is_paused else str(trial["status"])
+                states[str(trial["relative_logdir"])] = state
         except _DAMAGES:
             continue
     return states

@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -188,12 +189,11 @@ def _folders(source: Any) -> list[Path]:
             f"source has {source!r}; give folders or names of experiments, loaded experiments, or "
             "TransferLearningTaskEvaluations by name."
         )
-    folder, named = Path(place), Path(experiment_path(str(place)))
-    root = folder if folder.is_dir() else named
+    root = folder = Path(place)
+    with suppress(RuntimeError):  # of Syne Tune where there is no home directory
+        root = folder if folder.is_dir() else Path(experiment_path(str(place)))
     if not root.is_dir():
-        raise ValueError(
-            f"There is no folder {str(folder)!r}, nor {str(named)!r}; check the path."
-        )
+        raise ValueError(f"There is no folder {str(folder)!r}, nor {str(root)!r}; check the path.")
     if any((root / name).exists() for name in (ST_RESULTS_DATAFRAME_FILENAME, "results.csv")):
         return [root]
     found = sorted(file.parent for file in root.glob(f"**/{ST_METADATA_FILENAME}"))

@@ -91,7 +91,11 @@ def portfolio_trials(members: Units, tried: Units, numbers: range) -> dict[int, 
     for member in members:
         is_given = ~np.isnan(member)
         others = np.concatenate([tried, remaining])[:, is_given]
-        if not (np.abs(others - member[is_given]) < APART).all(axis=1).any():
+        is_near = np.abs(others - member[is_given]) < APART
+        # A member's trial lacks what is inactive by the parameters that the member leaves open.
+        trials = is_near[: len(tried)]
+        trials |= np.isnan(tried[:, is_given]) & trials.any(axis=1, keepdims=True)
+        if not is_near.all(axis=1).any():
             remaining = np.concatenate([remaining, member[None]])
     free = [n for n in range(len(tried), numbers.stop) if n % SOBOL_EVERY != SOBOL_EVERY - 1]
     assigned = zip(free, remaining, strict=False)

@@ -17,11 +17,18 @@ import numpy as np
 
 from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.aliases import SHARES_OR_COUNTS, families, is_ambiguous, roles
+from dre_plugins.transfer.spaces.aliases import (
+    LIMITS,
+    SHARES_OR_COUNTS,
+    families,
+    is_ambiguous,
+    roles,
+)
 from dre_plugins.transfer.spaces.conversion import (
     are_share_and_count,
     conversion,
     difference,
+    no_limit_as_highest,
     value_units,
 )
 from dre_plugins.transfer.spaces.layers import layer_links
@@ -196,6 +203,8 @@ def try_align(
         ours, theirs = source.domains[name], target.domains[other]
         meaning, change = change_of(name, other), None
         is_open = how != "mapping" and meaning is None
+        if is_open and without_learner(name) in LIMITS:
+            meaning = no_limit_as_highest(ours, theirs)
         may_differ = is_open and without_learner(name) in SHARES_OR_COUNTS
         # Clipped to a range of counts, every share would be the fewest, and every count the most.
         if not (may_differ and are_share_and_count(ours, theirs)):

@@ -57,6 +57,21 @@ def are_share_and_count(one: Domain, other: Domain) -> bool:
     return are_of(ours, theirs) or are_of(theirs, ours)
 
 
+def no_limit_as_highest(source: Domain, target: Domain) -> Change | None:
+    """Return how limits become those of a target without a value for "no limit": its highest one.
+
+    None if no value has to change.
+    """
+    ours, theirs = (_numbers(landmarks(domain)) for domain in (source, target))
+    if (ours > 0).all() or not (target.is_ordered and (theirs > 0).all()):
+        return None
+    return partial(_limited, np.nanmax([*ours, *theirs]))
+
+
+def _limited(highest: float, numbers: Array) -> Array:
+    return np.where(numbers > 0, numbers, highest)
+
+
 def landmarks(domain: Domain) -> list[Any]:
     """Return the lowest and the highest number of a range, or all that is listed."""
     if isinstance(domain, Number):
@@ -111,7 +126,8 @@ def _by_number(source: Number, to_units: Change, change: Change | None, units: A
     if change is None:
         return to_units(numbers)
     changed = change(numbers)
-    return np.where(np.isnan(changed), np.nan, to_units(np.nan_to_num(changed)))
+    lacks = np.isnan(numbers) | np.isnan(changed)
+    return np.where(lacks, np.nan, to_units(np.nan_to_num(changed)))
 
 
 def by_table(source: Domain, table: Array, units: Array) -> Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, match_key
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition, listed_values
@@ -15,10 +15,11 @@ from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal
 from dre_plugins.space.ranges import is_finite
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.spaces.aliases import SHARES_OR_COUNTS
 from dre_plugins.transfer.spaces.alignment import matching_names
-from dre_plugins.transfer.spaces.conversion import Number, landmarks
+from dre_plugins.transfer.spaces.conversion import Number, are_share_and_count, landmarks
 from dre_plugins.transfer.spaces.inference import distinct, infer_domain
-from dre_plugins.transfer.spaces.prefixes import change_of
+from dre_plugins.transfer.spaces.prefixes import change_of, without_learner
 
 # Numbers are listed as categories, and a parent's values in a condition, up to this many.
 _MOST_LISTED = 32
@@ -95,7 +96,9 @@ def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
     if not any(isinstance(domain, Number) for domain in domains):
         return _union(domains)
     if all(isinstance(d, Number) or all(map(is_finite, listed_values(d))) for d in domains):
-        return _span(domains)
+        may_differ = without_learner(name) in SHARES_OR_COUNTS
+        pairs = combinations(set(domains), 2) if may_differ else ()
+        return _span(domains, any(are_share_and_count(*pair) for pair in pairs))
     are_short = all(1 <= (domain.n_values or 0) <= _MOST_LISTED for domain in domains)
     values = distinct(v for d in domains for v in listed_values(d)) if are_short else ()
     if not 0 < len(values) <= _MOST_LISTED:
@@ -127,11 +130,13 @@ def _union(domains: Sequence[Domain]) -> Domain:
     return Ordinal(values) if is_known and are_alike else Categorical(values)
 
 
-def _span(domains: Sequence[Domain]) -> Domain:
+def _span(domains: Sequence[Domain], are_shares_and_counts: bool) -> Domain:
     """Return the widest range of numbers, with the scale and the step that suit all."""
     marks = [value for domain in domains for value in landmarks(domain)]
     low, high = min(marks), max(marks)
-    scale = _scale(domains, low, high)
+    # All shares would be next to one point of a linear range of counts.
+    is_log = are_shares_and_counts and low > 0
+    scale = "log" if is_log else _scale(domains, low, high)
     steps = {domain.step for domain in domains if isinstance(domain, Number)}
     step = steps.pop() if len(steps) == 1 else None
     merged: Domain

@@ -174,17 +174,18 @@ def test_what_the_tuner_draws_is_no_parameter() -> None:
 
 
 def test_states_come_from_the_newest_state_file(tmp_path: Path) -> None:
-    for name in ("TERMINATED", "ERROR", "RUNNING", "PENDING", "PAUSED"):
-        written(tmp_path, name, {"x": 0.5}, [report(1.0)], name)
+    for name in ("TERMINATED", "ERROR", "RUNNING", "PAUSED"):
+        written(tmp_path, name, {"x": 0.5}, [report(1.0, 2 if name == "PAUSED" else 1)], name)
+    written(tmp_path, "PENDING", {"x": 0.5}, [], "PENDING")
     written(tmp_path, "error", {"x": 0.5}, [report(1.0)], None)
     (tmp_path / "error" / "error.txt").write_text("out of memory")
     written(tmp_path, "unknown", {"x": 0.5}, [], None)
     metadata = metadata_from_results(tmp_path, metric="loss", mode="max")
-    assert metadata.tasks[0].counts() == {"complete": 1, "pruned": 0, "failed": 3}
-    assert metadata.skipped == {"unfinished trial": 3}
+    assert metadata.tasks[0].counts() == {"complete": 2, "pruned": 1, "failed": 3}
+    assert metadata.skipped == {"unfinished trial": 1}
     (tmp_path / "experiment_state-2026-01-02.json").write_text('{"trial_data": [["{", 1]]}')
     metadata = metadata_from_results(tmp_path, metric="loss", mode="max")
-    assert metadata.tasks[0].counts() == {"complete": 5, "pruned": 0, "failed": 2}
+    assert metadata.tasks[0].counts() == {"complete": 4, "pruned": 0, "failed": 3}
 
 
 def test_a_metric_that_is_reported_now_and_then_has_a_final_value(tmp_path: Path) -> None:
@@ -261,6 +262,7 @@ def test_a_pickle_in_a_folder_is_not_loaded(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"results": "nowhere"}, r"no folder 'nowhere'"),
+        ({"results": "~no-user/x"}, r"no folder '~no-user/x'"),
         ({"results": [3]}, r"results has 3"),
         ({"mode": "down"}, r"mode.*'down'"),
         ({"mode": None}, r"needs metric and mode, got 'loss' and None"),

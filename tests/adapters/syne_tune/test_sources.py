@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -145,6 +146,14 @@ def test_metric_mode_and_space_can_be_stated(root: Path) -> None:
         metadata_from_experiments("nowhere")
     with pytest.raises(ValueError, match=r"source has 3"):
         metadata_from_experiments([3])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "."])
+def test_a_folder_needs_no_home_directory(folder: str, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
+    with pytest.raises(ValueError, match=r"There is no (folder 'nowhere'|experiment)"):
+        metadata_from_experiments(folder)
 
 
 def written(folder: Path, table: str, metadata: dict[str, Any] | None = None) -> Path:
