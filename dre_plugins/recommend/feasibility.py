@@ -9,7 +9,6 @@ Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,8 +31,6 @@ OUTLYING = 1000.0
 # To bound the time: most trials read for all constraints together, and fewest for each.
 MAX_ENTRIES = 384
 MIN_LENGTH = 32
-# Processes with a smaller weight are left out, which saves time.
-MIN_WEIGHT = 0.01
 
 
 class Feasibility:
@@ -56,9 +53,7 @@ class Feasibility:
             targets, boundary = targets_of(nearest)
             features = process_features(space, units[nearest.trials])
             processes, weights = load_network()(features[None], targets[None])
-            kept = (weights[0] > math.log(MIN_WEIGHT)).nonzero()[:, 0]
-            weights = torch.log_softmax(weights[0, kept], 0)
-            self._models.append((processes.some(kept), weights[:, None], boundary))
+            self._models.append((*processes.likely(weights), boundary))
 
     @classmethod
     def of(cls, evidence: Evidence) -> Feasibility | None:

@@ -19,6 +19,8 @@ from torch import Tensor
 # Added to the diagonal of covariances; also the smallest posterior variance.
 JITTER = 1e-6
 MIN_VARIANCE = 1e-6
+# Processes with a smaller weight are left out of predictions, which saves time.
+MIN_WEIGHT = 0.01
 # Smallest distance of features from 0 and 1, where warps have no finite slope.
 MARGIN = 1e-4
 
@@ -76,6 +78,14 @@ class Processes:
         volume = roots.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         log_likelihood = -0.5 * fit - volume - 0.5 * n * math.log(2.0 * math.pi)
         return cls(hypotheses, inputs, slopes, roots, solved, log_likelihood)
+
+    def likely(self, weights: Tensor) -> tuple[Processes, Tensor]:
+        """Return the processes of one task with a weight of at least `MIN_WEIGHT`.
+
+        Weights are logarithms: of all processes `[1, H]`, and, returned, of those kept `[H', 1]`.
+        """
+        kept = (weights[0] > math.log(MIN_WEIGHT)).nonzero()[:, 0]
+        return self.some(kept), torch.log_softmax(weights[0, kept], 0)[:, None]
 
     def some(self, kept: Tensor) -> Processes:
         """Return some of the processes, by their positions `[H']`."""

@@ -171,7 +171,7 @@ def test_a_study_with_the_default_pruner_of_optuna_takes_turns(caplog) -> None:
                 raise optuna.TrialPruned
         return (x - 0.4) ** 2 + (y + 0.7) ** 2
 
-    sampler = DRESampler(seed=0, settings=Settings(preset=QUICK))
+    sampler = DRESampler(seed=1, settings=Settings(preset=QUICK))
     study = optuna.create_study(sampler=sampler)
     with caplog.at_level(logging.INFO, "optuna.dre_plugins"):
         study.optimize(objective, n_trials=24)

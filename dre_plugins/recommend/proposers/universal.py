@@ -96,7 +96,8 @@ class UniversalProposer:
             (targets, *network(features, targets.values[None], targets.mean_variance))
             for targets in alternatives
         ]
-        targets, self._processes, self._weights = max(fits, key=_log_density)
+        targets, processes, weights = max(fits, key=_log_density)
+        self._processes, self._weights = processes.likely(weights)
         self._targets = targets.values
         # The pool of the last choice and the means of the reference points; None after fantasies.
         self._pool: tuple[CandidatePool, torch.Tensor] | None = None
@@ -176,7 +177,7 @@ class UniversalProposer:
         means, deviations = predictions.chunk(2)
         nodes = means + deviations * torch.tensor(_NODES, dtype=means.dtype)
         ranks = ranks_against(nodes, reference)
-        shares = self._weights[0, :, None].exp() * torch.tensor(_SHARES, dtype=means.dtype)
+        shares = self._weights.exp() * torch.tensor(_SHARES, dtype=means.dtype)
         mean = (shares * ranks).sum()
         spread = (shares * (ranks - mean).square()).sum().sqrt()
         return float(mean), float(spread)
@@ -206,7 +207,7 @@ class UniversalProposer:
 
     def _expected(self, units: Units) -> torch.Tensor:
         """Return the mean of the mixture `[C]`."""
-        expected: torch.Tensor = (self._weights[0, :, None].exp() * self._means(units)).sum(0)
+        expected: torch.Tensor = (self._weights.exp() * self._means(units)).sum(0)
         return expected
 
     def _log_improvement(
@@ -214,7 +215,7 @@ class UniversalProposer:
     ) -> torch.Tensor:
         """Return the logarithm of the improvement on `best` that the mixture expects `[C]`."""
         of_processes = log_expected_improvement(means, deviations, best)
-        return torch.logsumexp(self._weights[0, :, None] + of_processes, 0)
+        return torch.logsumexp(self._weights + of_processes, 0)
 
     def _incumbent_target(self, request: Request) -> float:
         """Return the target of the incumbent, of that in the branch if there is one.
