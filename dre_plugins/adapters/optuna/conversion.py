@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -269,24 +269,23 @@ def given_to(trial: FrozenTrial) -> dict[str, Any]:
 
 
 def fixed_by_sampler(
-    study: Study,
-    trial: FrozenTrial,
-    search_space: Mapping[str, BaseDistribution],
-    trials: Sequence[FrozenTrial],
-) -> dict[str, float]:
-    """Return the parameters that a `PartialFixedSampler` has removed from a search space.
+    study: Study, trial: FrozenTrial, names: Collection[str], trials: Sequence[FrozenTrial]
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the parameters of trials that a `PartialFixedSampler` fixes, but those of some names.
 
-    They are in internal representation.
+    They are returned as values and in internal representation.
     """
-    fixed: dict[str, float] = {}
+    values: dict[str, Any] = {}
+    numbers: dict[str, float] = {}
     if isinstance(study.sampler, PartialFixedSampler):
         for name, distribution in union_of_distributions(trials).items():
-            if name not in search_space:
+            if name not in names:
                 # A value that is no choice matters only if the trial asks for it.
                 with suppress(ValueError):
                     value = study.sampler.sample_independent(study, trial, name, distribution)
-                    fixed[name] = number_of(distribution, value)
-    return fixed
+                    numbers[name] = number_of(distribution, value)
+                    values[name] = value
+    return values, numbers
 
 
 def claimed_by(trial: FrozenTrial) -> dict[str, float]:

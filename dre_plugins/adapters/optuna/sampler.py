@@ -252,7 +252,7 @@ class DRESampler(BaseSampler):
             self._reporter.explain(study, trial, Explanation("independent"))
             return {}
         trials = self._process.trials(study, trial)
-        fixed = conversion.fixed_by_sampler(study, trial, search_space, trials)
+        _, fixed = conversion.fixed_by_sampler(study, trial, search_space, trials)
         names = {*search_space, *fixed}
         for _ in range(claims.MAX_MOVES):
             space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
@@ -359,7 +359,7 @@ class DRESampler(BaseSampler):
             stats=stats,
             n_objectives=n_objectives,
             logger=attributes.logger,
-            rule=self._rules.on(space, trial, others),
+            rule=self._rules.on(space, study, trial, others),
         )
         recommender, problem = self._study_prior(study, trial, space).recommender(
             new, space, n_objectives, history, trial.number, stats
