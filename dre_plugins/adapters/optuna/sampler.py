@@ -33,7 +33,7 @@ from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.space.rules import Valid
+from dre_plugins.space.rules import RuleError, Valid
 
 
 class DRESampler(BaseSampler):
@@ -255,7 +255,12 @@ class DRESampler(BaseSampler):
         _, fixed = conversion.fixed_by_sampler(study, trial, search_space, trials)
         names = {*search_space, *fixed}
         for _ in range(claims.MAX_MOVES):
-            space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
+            try:
+                space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
+            except RuleError:
+                if self._process.forget_asked(study):
+                    raise
+                return self.sample_relative(study, trial, {})  # the script may have new ranges
             numbers = fixed | conversion.numbers_in(search_space, suggestion.configuration)
             self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
