@@ -18,6 +18,7 @@ import numpy as np
 
 from dre_plugins.space import ranges
 from dre_plugins.space.base import (
+    FARTHEST,
     UNIT_MAX,
     UNIT_MIN,
     Array,
@@ -130,7 +131,7 @@ class _Numeric(Domain):
         else:
             n = self._grid.n
             units = np.array([(2 * self._grid.nearest(v) + 1) / (2 * n) for v in values])
-        return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
+        return np.minimum(np.maximum(units, -FARTHEST), 1.0 + FARTHEST)
 
     def number_units(self, numbers: Array) -> Array:
         """Return the canonical units of numbers, `[C]` -> `[C]`; NaN passes.

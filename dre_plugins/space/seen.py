@@ -20,7 +20,7 @@ _BLOCK = 256
 SAME = 1e-9
 _KEY_DECIMALS = 9
 # Stands for an inactive parameter in distances: far from all units.
-_INACTIVE = -2.0
+_INACTIVE = -100.0
 
 
 class Seen:

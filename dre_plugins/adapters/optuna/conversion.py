@@ -25,7 +25,15 @@ from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
 from dre_plugins.recommend.trials import Trial, TrialState, number_of as real_of
 from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError
-from dre_plugins.space.base import Mask, is_real, match_key, naming_parameter
+from dre_plugins.space.base import (
+    FARTHEST,
+    UNIT_MAX,
+    UNIT_MIN,
+    Mask,
+    is_real,
+    match_key,
+    naming_parameter,
+)
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
@@ -247,6 +255,39 @@ def _asked_by(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[s
     if trial.state.is_finished():
         return configuration
     return {name: value for name, value in configuration.items() if name in trial.params}
+
+
+def spanning(
+    space: SearchSpace, trials: Sequence[FrozenTrial], history: Sequence[Trial]
+) -> tuple[SearchSpace, Mask]:
+    """Return the space with features that span the values of trials, and which trials count `[N]`.
+
+    A user may move the range of a number. Candidates come from the newest range, and trials of
+    earlier ones tell the models of what lies around it; features span it if they would be clipped.
+    Trials that are more than `FARTHEST` widths away are left out, unless they are the majority. A
+    range that the last trial alone has had may depend on another parameter, and changes nothing.
+    """
+    units = space.to_units([known.configuration for known in history])
+    is_settled = [_has_settled(name, trials) for name in space.names]
+    far = np.any(((units <= -FARTHEST) | (units >= 1.0 + FARTHEST)) & is_settled, axis=1)
+    counts: Mask = ~far if 2 * far.sum() <= len(far) else np.ones_like(far)
+    low = np.fmin.reduce(units[counts], axis=0, initial=0.0).tolist()
+    high = np.fmax.reduce(units[counts], axis=0, initial=1.0).tolist()
+    ends = zip(space.names, is_settled, low, high, strict=True)
+    spans = {
+        name: (first, last)
+        for name, settled, first, last in ends
+        if settled and (first < UNIT_MIN or last > UNIT_MAX)
+    }
+    if spans:
+        space = SearchSpace(space.domains, space.conditions, space.optional, spans)
+    return space, counts
+
+
+def _has_settled(name: str, trials: Sequence[FrozenTrial]) -> bool:
+    """Return whether the two newest trials that have a parameter asked for the same range."""
+    asked = (t.distributions[name] for t in reversed(trials) if name in t.distributions)
+    return next(asked, None) == next(asked, False)
 
 
 def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:

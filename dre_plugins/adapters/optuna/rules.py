@@ -86,7 +86,7 @@ class StudyRules:
             shared = {n: v for n, v in fixed.items() if all(n in t.params for t in ended)}
             constants = {n: Constant(v) for n, v in shared.items()}
             domains = {**space.domains, **_constants_of(ended), **constants}
-            space = SearchSpace(domains, space.conditions, space.optional)
+            space = SearchSpace(domains, space.conditions, space.optional, space.spans)
         if self._rule.space != space:
             self._rule = self._new(space)
         can_hold = not fixed or self._rule.may_hold(np.full(space.n_parameters, np.nan))

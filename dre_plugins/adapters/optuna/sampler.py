@@ -385,11 +385,12 @@ class DRESampler(BaseSampler):
         self._reporter.log(study, "<unreadable>", problem)
         history = self._constraints.added(study, others, history)
         space, whole = conversion.learnt_space(search_space, others, history, self._ordered)
+        space, counts = conversion.spanning(space, others, history)
         recommender = self._recommender(study, trial, space, self.stats, others, history)
         text = self._study_prior(study, trial, space).summary(space, recommender)
         # Again only where the study shows new parameters.
         self._reporter.log(study, text, text, logging.INFO)
-        rows = [row for row, known in enumerate(history) if known.configuration]
+        rows = [row for row, known in enumerate(history) if known.configuration and counts[row]]
         fixed = conversion.within(conversion.given_to(trial), space.domains)
         is_evaluated = None
         if fixed_elsewhere:
