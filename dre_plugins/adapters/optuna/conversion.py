@@ -41,6 +41,9 @@ from dre_plugins.transfer.spaces.inference import distinct
 CLAIM_KEY = "dre:suggestion"
 # A parameter that has had a single value in this many trials is a constant.
 N_CONSTANT = 10
+# Largest share of trials that are left out as too far from the newest range. If there are more,
+# they count as clipped values, since models need some trials.
+MAX_LEFT_OUT = 0.25
 
 STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
@@ -264,15 +267,14 @@ def spanning(
 
     A user may move the range of a number. Candidates come from the newest range, and trials of
     earlier ones tell the models of what lies around it; features span it if they would be clipped.
-    Trials that are more than `FARTHEST` widths away are left out, unless they are the majority. A
-    range that the last trial alone has had may depend on another parameter, and changes nothing.
+    Trials that are more than `FARTHEST` widths away are left out if they are few. A range that
+    the last trial alone has had may depend on another parameter, and changes nothing.
     """
     units = space.to_units([known.configuration for known in history])
     is_settled = [_has_settled(name, trials) for name in space.names]
     far = np.any(((units <= -FARTHEST) | (units >= 1.0 + FARTHEST)) & is_settled, axis=1)
-    counts: Mask = ~far if 2 * far.sum() <= len(far) else np.ones_like(far)
-    low = np.fmin.reduce(units[counts], axis=0, initial=0.0).tolist()
-    high = np.fmax.reduce(units[counts], axis=0, initial=1.0).tolist()
+    low = np.fmin.reduce(units[~far], axis=0, initial=0.0).tolist()
+    high = np.fmax.reduce(units[~far], axis=0, initial=1.0).tolist()
     ends = zip(space.names, is_settled, low, high, strict=True)
     spans = {
         name: (first, last)
@@ -281,7 +283,7 @@ def spanning(
     }
     if spans:
         space = SearchSpace(space.domains, space.conditions, space.optional, spans)
-    return space, counts
+    return space, ~far if far.sum() <= MAX_LEFT_OUT * len(far) else np.ones_like(far)
 
 
 def _has_settled(name: str, trials: Sequence[FrozenTrial]) -> bool:
