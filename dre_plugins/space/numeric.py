@@ -19,8 +19,6 @@ import numpy as np
 from dre_plugins.space import ranges
 from dre_plugins.space.base import (
     FARTHEST,
-    UNIT_MAX,
-    UNIT_MIN,
     Array,
     Domain,
     UnsupportedDomainError,
@@ -149,7 +147,7 @@ class _Numeric(Domain):
                     if self.is_binned
                     else (np.rint(steps) + 0.5) / float(grid.n)
                 )
-        return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
+        return np.minimum(np.maximum(units, -FARTHEST), 1.0 + FARTHEST)
 
     def numbers(self, units: Array) -> Array:
         """Return the values at `units` as floats, `[C]` -> `[C]`; NaN passes.
