@@ -11,17 +11,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from dre_plugins.recommend.lists import (
+    Reports,
     TrialList,
     dense_ranks,
     final_values,
     has_failed,
-    last_step,
     ranked_lists,
     reported_at,
     reports_of,
 )
-from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Array, Mask
+
+# Pruned trials are compared at this many different steps at most, as each takes time.
+MAX_STEPS = 128
 
 
 def joint_ranks(history: Sequence[Trial]) -> Array:
@@ -31,15 +34,21 @@ def joint_ranks(history: Sequence[Trial]) -> Array:
     the latest last step first. Each is compared at its last step with the trials inserted so far
     that reached it; if it beats n of them, it comes just above the n worst. Trials that are
     inserted in the same place are ordered by their values at that step. Other trials are NaN.
+
+    A trial that went further than every complete one is compared at the last step of these. If
+    there are more than `MAX_STEPS` different steps, each counts as the next lower one of so many.
     """
     values = final_values(history)
     order = np.full(len(history), np.nan)
     is_complete = ~np.isnan(values)
     order[is_complete] = dense_ranks(values[is_complete])
-    last = np.array([last_step(trial) for trial in history], dtype=np.float64)
     reports = reports_of(history)
-    for step in np.unique(last[~np.isnan(last)])[::-1]:
-        order = _with_pruned(order, reported_at(reports, float(step)), last == step)
+    last_values = np.array([values[-1] if values else np.nan for _, values in reports])
+    compared_at = _steps_to_compare(history, reports)
+    for step in np.unique(compared_at[~np.isnan(compared_at)])[::-1]:
+        pruned = compared_at == step
+        reported = np.where(pruned, last_values, reported_at(reports, float(step)))
+        order = _with_pruned(order, reported, pruned)
     return order
 
 
@@ -80,6 +89,20 @@ def joint_list(
     failures = np.array([failed == "worst" and has_failed(t) for t in history], dtype=np.bool_)
     (ranked,) = ranked_lists(order, failures, [], max_length)
     return ranked
+
+
+def _steps_to_compare(history: Sequence[Trial], reports: Sequence[Reports]) -> Array:
+    """Return the step at which each pruned trial is compared, NaN for other trials, `[N]`."""
+    last = np.array([steps[-1] if steps else np.nan for steps, _ in reports])
+    ends = last[~np.isnan(final_values(history)) & ~np.isnan(last)]
+    is_pruned = np.array([trial.state is TrialState.PRUNED for trial in history], dtype=np.bool_)
+    steps = np.where(is_pruned, np.minimum(last, ends.max() if len(ends) else np.inf), np.nan)
+    distinct = np.unique(steps[~np.isnan(steps)])
+    if len(distinct) <= MAX_STEPS:
+        return steps
+    chosen = distinct[np.linspace(0, len(distinct) - 1, MAX_STEPS).astype(np.intp)]
+    below = chosen[np.searchsorted(chosen, steps, side="right") - 1]
+    return np.where(is_pruned & ~np.isnan(last), below, np.nan)
 
 
 def _with_pruned(order: Array, reported: Array, pruned: Mask) -> Array:

@@ -74,9 +74,10 @@ def last_step(trial: Trial) -> float | None:
 
 
 def reports_of(history: Iterable[Trial]) -> list[Reports]:
-    """Return the steps at which each trial reported, and the values; none if it has failed."""
+    """Return the steps at which each trial reported a value, and these; none if it has failed."""
     reported = ({} if trial.state is TrialState.FAILED else trial.rungs for trial in history)
-    return [(steps := sorted(rungs), [rungs[step] for step in steps]) for rungs in reported]
+    valued = (sorted((s, v) for s, v in rungs.items() if not math.isnan(v)) for rungs in reported)
+    return [([s for s, _ in pairs], [v for _, v in pairs]) for pairs in valued]
 
 
 def reported_at(reports: Iterable[Reports], step: float) -> Array:

@@ -21,7 +21,9 @@ Mask: TypeAlias = NDArray[np.bool_]
 Positions: TypeAlias = NDArray[np.intp]
 Features: TypeAlias = NDArray[np.float32]
 
-# Units of values observed outside the present range are clipped to these bounds.
+# Units of values observed outside the present range are clipped to so many widths of the range.
+FARTHEST = 9.0
+# Features of such values are clipped to these bounds, unless a space spans them.
 UNIT_MIN, UNIT_MAX = -1.0, 2.0
 
 
@@ -73,7 +75,7 @@ class Domain(ABC):
     def to_units(self, values: Sequence[Any]) -> Array:
         """Return the canonical units of `values`, `[N]`.
 
-        Numbers out of range extrapolate, clipped to `[-1, 2]`. A ValueError says that a value can
+        Numbers out of range extrapolate, clipped to `[-9, 10]`. A ValueError says that a value can
         never belong to the domain.
         """
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from dre_plugins.space import ranges
 from dre_plugins.space.base import (
-    UNIT_MAX,
-    UNIT_MIN,
+    FARTHEST,
     Array,
     Domain,
     UnsupportedDomainError,
@@ -130,7 +129,7 @@ class _Numeric(Domain):
         else:
             n = self._grid.n
             units = np.array([(2 * self._grid.nearest(v) + 1) / (2 * n) for v in values])
-        return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
+        return np.minimum(np.maximum(units, -FARTHEST), 1.0 + FARTHEST)
 
     def number_units(self, numbers: Array) -> Array:
         """Return the canonical units of numbers, `[C]` -> `[C]`; NaN passes.
@@ -148,7 +147,7 @@ class _Numeric(Domain):
                     if self.is_binned
                     else (np.rint(steps) + 0.5) / float(grid.n)
                 )
-        return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
+        return np.minimum(np.maximum(units, -FARTHEST), 1.0 + FARTHEST)
 
     def numbers(self, units: Array) -> Array:
         """Return the values at `units` as floats, `[C]` -> `[C]`; NaN passes.

@@ -14,7 +14,7 @@ import numpy as np
 
 from dre_plugins.space import serial
 from dre_plugins.space.activity import Activity
-from dre_plugins.space.base import Array, Domain, Features, Mask, match_key
+from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, Domain, Features, Mask, match_key
 from dre_plugins.space.conditions import AnyCondition
 from dre_plugins.space.discrete import Constant
 
@@ -31,6 +31,8 @@ class SearchSpace:
         domains: one domain a parameter, in an order that is kept.
         conditions: when a parameter is active; several conditions of one parameter must all hold.
         optional: parameters that may be absent from a configuration for no known reason.
+        spans: lowest and highest unit, by name of a parameter, which have the features 0 and 1; by
+            default those of its range. Values observed out of the range need wider ones.
 
     Raises:
         ValueError: a condition names an unknown parameter or value, or conditions form a cycle.
@@ -47,10 +49,12 @@ class SearchSpace:
         domains: Mapping[str, Domain],
         conditions: Sequence[AnyCondition] = (),
         optional: Collection[str] = (),
+        spans: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
         self.domains = dict(domains)
         self.conditions = tuple(conditions)
         self.optional = frozenset(optional)
+        self.spans = dict(spans or {})
         for name, domain in self.domains.items():
             if not isinstance(domain, Domain):
                 raise ValueError(f"parameter {name!r} must be a Domain, got {domain!r}.")
@@ -231,6 +235,11 @@ class SearchSpace:
         features = np.empty((len(units), self.n_features), dtype=np.float32)
         for column, (domain, place) in enumerate(zip(self._searched, self._slices, strict=True)):
             features[:, place] = domain.features(units[:, column])
+            if span := self.spans.get(self.names[column]):
+                spanned = np.clip(
+                    (units[:, column] - span[0]) / (span[1] - span[0]), UNIT_MIN, UNIT_MAX
+                )
+                features[:, place.start] = np.where(np.isnan(spanned), 0.5, spanned)
             if self._flagged[column]:
                 features[:, place.stop] = ~np.isnan(units[:, column])
         return features
@@ -292,6 +301,7 @@ class SearchSpace:
             list(self.domains.items()) == list(other.domains.items())
             and self.conditions == other.conditions
             and self.optional == other.optional
+            and self.spans == other.spans
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -19,7 +19,7 @@ _BLOCK = 256
 # encoding, see `numeric`.
 SAME = 1e-9
 # Stands for an inactive parameter in distances: far from all units.
-_INACTIVE = -2.0
+_INACTIVE = -100.0
 
 
 class Seen:

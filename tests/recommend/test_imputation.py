@@ -39,6 +39,10 @@ def test_a_pruned_trial_stands_above_those_that_it_beat_at_its_last_step() -> No
     assert order(a, b, c, pruned(s1=0.35)) == [0, 1, 2, 3]
     at_other_steps = [complete(1.0, s1=0.1, s3=0.9), complete(2.0, s1=0.2, s3=0.9)]
     assert order(*at_other_steps, pruned(s2=0.15)) == [0, 2, 1]
+    further_than_all = pruned(s1=0.05, s2=0.25)
+    assert order(a, b, complete(3.0, s1=0.3, s2=math.nan), further_than_all) == [0, 1, 3, 2]
+    own_steps = [pruned(**{"s0": -n, f"s{n}": -n}) for n in range(1, 999)]
+    assert order(complete(1.0, s0=1.0, s999=1.0), *own_steps) == [*range(998, -1, -1)]
 
 
 def test_how_many_it_beat_counts_and_not_which() -> None:

@@ -53,6 +53,13 @@ def test_inactive_and_given_parameters_stay() -> None:
     np.testing.assert_allclose(moved[:, 3], 0.7, atol=1e-4)
 
 
+def test_where_features_span_more_than_the_range_they_move_within_it() -> None:
+    space = SearchSpace(SPACE.domains, SPACE.conditions, spans={"x": (-2.0, 2.0)})
+    units = np.random.default_rng(1).random((2, 5))
+    moved = refined(space, units, FREE, of_continuous)
+    np.testing.assert_allclose(moved[:, [1, 3]], [[0.0, 0.7]] * 2, atol=1e-4)
+
+
 def test_a_peak_beyond_the_bounds_is_a_bound() -> None:
     units = np.random.default_rng(3).random((1, 5))
     moved = refined(SPACE, units, FREE, lambda features: features[:, SPACE.continuous[1]])

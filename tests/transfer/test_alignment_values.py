@@ -30,11 +30,11 @@ class TestNumbers:
     def test_beyond_the_range_values_extrapolate(self) -> None:
         source, target = {"x": Float(-100, 100)}, {"x": Float(0, 1)}
         rows = [{"x": x} for x in (-100.0, -0.5, 0.5, 1.5, 100.0)]
-        assert converted(source, target, *rows)[:, 0] == pytest.approx([-1, -0.5, 0.5, 1.5, 2])
+        assert converted(source, target, *rows)[:, 0] == pytest.approx([-9, -0.5, 0.5, 1.5, 10])
 
     def test_what_is_not_positive_is_at_the_end_of_a_log_scale(self) -> None:
         found = converted({"x": Float(-1, 1)}, {"x": Float(1e-3, 1, "log")}, {"x": 0.0})
-        assert found[0, 0] == -1
+        assert found[0, 0] == -9
 
     @pytest.mark.parametrize(
         ("target", "place"),

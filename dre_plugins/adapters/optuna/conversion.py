@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -25,7 +25,15 @@ from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
 from dre_plugins.recommend.trials import Trial, TrialState, number_of as real_of
 from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError
-from dre_plugins.space.base import Mask, is_real, match_key, naming_parameter
+from dre_plugins.space.base import (
+    FARTHEST,
+    UNIT_MAX,
+    UNIT_MIN,
+    Mask,
+    is_real,
+    match_key,
+    naming_parameter,
+)
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
@@ -33,6 +41,9 @@ from dre_plugins.transfer.spaces.inference import distinct
 CLAIM_KEY = "dre:suggestion"
 # A parameter that has had a single value in this many trials is a constant.
 N_CONSTANT = 10
+# Largest share of trials that are left out as too far from the newest range. If there are more,
+# they count as clipped values, since models need some trials.
+MAX_LEFT_OUT = 0.25
 
 STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
@@ -240,6 +251,38 @@ def _asked_by(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[s
     return {name: value for name, value in configuration.items() if name in trial.params}
 
 
+def spanning(
+    space: SearchSpace, trials: Sequence[FrozenTrial], history: Sequence[Trial]
+) -> tuple[SearchSpace, Mask]:
+    """Return the space with features that span the values of trials, and which trials count `[N]`.
+
+    A user may move the range of a number. Candidates come from the newest range, and trials of
+    earlier ones tell the models of what lies around it; features span it if they would be clipped.
+    Trials that are more than `FARTHEST` widths away are left out if they are few. A range that
+    the last trial alone has had may depend on another parameter, and changes nothing.
+    """
+    units = space.to_units([known.configuration for known in history])
+    is_settled = [_has_settled(name, trials) for name in space.names]
+    far = np.any(((units <= -FARTHEST) | (units >= 1.0 + FARTHEST)) & is_settled, axis=1)
+    low = np.fmin.reduce(units[~far], axis=0, initial=0.0).tolist()
+    high = np.fmax.reduce(units[~far], axis=0, initial=1.0).tolist()
+    ends = zip(space.names, is_settled, low, high, strict=True)
+    spans = {
+        name: (first, last)
+        for name, settled, first, last in ends
+        if settled and (first < UNIT_MIN or last > UNIT_MAX)
+    }
+    if spans:
+        space = SearchSpace(space.domains, space.conditions, space.optional, spans)
+    return space, ~far if far.sum() <= MAX_LEFT_OUT * len(far) else np.ones_like(far)
+
+
+def _has_settled(name: str, trials: Sequence[FrozenTrial]) -> bool:
+    """Return whether the two newest trials that have a parameter asked for the same range."""
+    asked = (t.distributions[name] for t in reversed(trials) if name in t.distributions)
+    return next(asked, None) == next(asked, False)
+
+
 def given_to(trial: FrozenTrial) -> dict[str, Any]:
     """Return the values that a trial has before the sampler suggests any.
 
@@ -251,24 +294,23 @@ def given_to(trial: FrozenTrial) -> dict[str, Any]:
 
 
 def fixed_by_sampler(
-    study: Study,
-    trial: FrozenTrial,
-    search_space: Mapping[str, BaseDistribution],
-    trials: Sequence[FrozenTrial],
-) -> dict[str, float]:
-    """Return the parameters that a `PartialFixedSampler` has removed from a search space.
+    study: Study, trial: FrozenTrial, names: Collection[str], trials: Sequence[FrozenTrial]
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the parameters of trials that a `PartialFixedSampler` fixes, but those of some names.
 
-    They are in internal representation.
+    They are returned as values and in internal representation.
     """
-    fixed: dict[str, float] = {}
+    values: dict[str, Any] = {}
+    numbers: dict[str, float] = {}
     if isinstance(study.sampler, PartialFixedSampler):
         for name, distribution in union_of_distributions(trials).items():
-            if name not in search_space:
+            if name not in names:
                 # A value that is no choice matters only if the trial asks for it.
                 with suppress(ValueError):
                     value = study.sampler.sample_independent(study, trial, name, distribution)
-                    fixed[name] = number_of(distribution, value)
-    return fixed
+                    numbers[name] = number_of(distribution, value)
+                    values[name] = value
+    return values, numbers
 
 
 def claimed_by(trial: FrozenTrial) -> dict[str, float]:

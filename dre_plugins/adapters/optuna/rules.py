@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna.attributes import TrialReporter, end_as_failed
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
-from dre_plugins.adapters.optuna.conversion import ENDED, given_to
+from dre_plugins.adapters.optuna.conversion import ENDED, fixed_by_sampler, given_to
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.configurations import within
 from dre_plugins.space import Constant, Domain
@@ -69,18 +69,27 @@ class StudyRules:
             text = f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`"
             self._count(study, trial, f"{text}; it is tried all the same.", "<given invalid>")
 
-    def on(self, space: SearchSpace, trial: FrozenTrial, others: Sequence[FrozenTrial]) -> Rule:
-        """Return the rule on a search space, or one that allows all if given values break it.
+    def on(
+        self, space: SearchSpace, study: Study, trial: FrozenTrial, others: Sequence[FrozenTrial]
+    ) -> Rule:
+        """Return the rule on a search space, or one that allows all if fixed values break it.
 
         It is cached as long as the space is the same. To the space belong constants: parameters
-        that all `others`, the trials so far, have asked for with the same single value.
+        that all `others`, the trials so far, have asked for with the same single value or with
+        one that another sampler fixes.
         """
+        fixed: dict[str, Any] = {}
         if self._valid is not None:
-            domains = {**space.domains, **_constants_of(others)}
-            space = SearchSpace(domains, space.conditions, space.optional)
+            ended = [other for other in others if other.state in ENDED]
+            fixed, _ = fixed_by_sampler(study, trial, space.domains, others)
+            shared = {n: v for n, v in fixed.items() if all(n in t.params for t in ended)}
+            constants = {n: Constant(v) for n, v in shared.items()}
+            domains = {**space.domains, **_constants_of(ended), **constants}
+            space = SearchSpace(domains, space.conditions, space.optional, space.spans)
         if self._rule.space != space:
             self._rule = self._new(space)
-        return Rule(space, None) if self._is_broken_by(trial) else self._rule
+        can_hold = not fixed or self._rule.may_hold(np.full(space.n_parameters, np.nan))
+        return Rule(space, None) if self._is_broken_by(trial) or not can_hold else self._rule
 
     def end(self, study: Study, trial: FrozenTrial) -> None:
         """Count a trial that breaks the rule without having been counted.
@@ -168,11 +177,10 @@ class StudyRules:
 
 
 def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Constant]:
-    """Return the parameters that all ended trials have asked for with the same single value."""
+    """Return the parameters that all of some trials have asked for with the same single value."""
     constants: dict[str, Any] | None = None
     for trial in trials:
-        if trial.state in ENDED:
-            single = {n: trial.params[n] for n, d in trial.distributions.items() if d.single()}
-            known = single if constants is None else constants
-            constants = {n: v for n, v in known.items() if n in single and single[n] == v}
+        single = {n: trial.params[n] for n, d in trial.distributions.items() if d.single()}
+        known = single if constants is None else constants
+        constants = {n: v for n, v in known.items() if n in single and single[n] == v}
     return {name: Constant(value) for name, value in (constants or {}).items()}

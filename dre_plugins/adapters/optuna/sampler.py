@@ -34,7 +34,7 @@ from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.space.rules import Valid
+from dre_plugins.space.rules import RuleError, Valid
 
 
 class DRESampler(BaseSampler):
@@ -253,10 +253,15 @@ class DRESampler(BaseSampler):
             self._reporter.explain(study, trial, Explanation("independent"))
             return {}
         trials = self._process.trials(study, trial)
-        fixed = conversion.fixed_by_sampler(study, trial, search_space, trials)
+        _, fixed = conversion.fixed_by_sampler(study, trial, search_space, trials)
         names = {*search_space, *fixed}
         for _ in range(claims.MAX_MOVES):
-            space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
+            try:
+                space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
+            except RuleError:
+                if self._process.forget_asked(study):
+                    raise
+                return self.sample_relative(study, trial, {})  # the script may have new ranges
             chosen = suggestion.configuration.items()
             numbers = fixed | {n: conversion.number_of(search_space[n], v) for n, v in chosen}
             self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
@@ -361,7 +366,7 @@ class DRESampler(BaseSampler):
             stats=stats,
             n_objectives=n_objectives,
             logger=attributes.logger,
-            rule=self._rules.on(space, trial, others),
+            rule=self._rules.on(space, study, trial, others),
         )
         recommender, problem = self._study_prior(study, trial, space).recommender(
             new, space, n_objectives, history, trial.number, stats
@@ -382,14 +387,13 @@ class DRESampler(BaseSampler):
         self._reporter.log(study, "<unreadable>", problem)
         history = self._constraints.added(study, others, history)
         space, whole = conversion.learnt_space(search_space, others, history, self._ordered)
+        space, counts = conversion.spanning(space, others, history)
         recommender = self._recommender(study, trial, space, self.stats, others, history)
         text = self._study_prior(study, trial, space).summary(space, recommender)
         # Again only where the study shows new parameters.
         self._reporter.log(study, text, text, logging.INFO)
-        rows = [row for row, known in enumerate(history) if known.configuration]
+        rows = [row for row, known in enumerate(history) if known.configuration and counts[row]]
         fixed = within(conversion.given_to(trial), space.domains)
-        is_evaluated = None
-        if fixed_elsewhere:
-            is_evaluated = self._history.have(others, fixed_elsewhere)[rows]
-        suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=is_evaluated)
+        tried = self._history.have(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
+        suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=tried)
         return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]

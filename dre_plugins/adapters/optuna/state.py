@@ -110,6 +110,13 @@ class ThisProcess:
         """Remember which kind of parameter the objective asks for under a name."""
         self._asked[study.study_name, name] = distribution
 
+    def forget_asked(self, study: Study) -> bool:
+        """Forget what the objective of a study has asked for; return whether that was anything."""
+        kept = {key: asked for key, asked in self._asked.items() if key[0] != study.study_name}
+        has_asked = len(kept) < len(self._asked)
+        self._asked = kept
+        return has_asked
+
     def asked_of(
         self, study: Study, search_space: Mapping[str, BaseDistribution], values: Mapping[str, Any]
     ) -> dict[str, Any]:

@@ -44,7 +44,10 @@ def refined(
     canonical = space.canonical(units)
     is_active = ~np.isnan(canonical[:, columns])
     features = torch.from_numpy(space.features(canonical)).double()
-    start = np.where(is_active, canonical[:, columns], 0.5)
+    # The features of the bounds, which are 0 and 1 but in a space with wider spans.
+    corners = np.array([[0.0], [1.0]]).repeat(space.n_parameters, axis=1)
+    low, high = space.features(corners)[:, places].astype(np.float64)
+    start = np.where(is_active, low + canonical[:, columns] * (high - low), 0.5)
     moves = torch.from_numpy(is_active)
 
     def loss(flat: Array) -> tuple[float, Array]:
@@ -62,9 +65,10 @@ def refined(
             start.ravel(),
             jac=True,
             method="L-BFGS-B",
-            bounds=[(0.0, 1.0)] * start.size,
+            bounds=[*zip(low, high, strict=True)] * len(start),
             options={"maxiter": N_STEPS},
         )
     moved = units.copy()
-    moved[:, columns] = np.where(is_active, maximum.x.reshape(start.shape), units[:, columns])
+    found = (maximum.x.reshape(start.shape) - low) / (high - low)
+    moved[:, columns] = np.where(is_active, found, units[:, columns])
     return moved

@@ -198,6 +198,20 @@ def test_a_parameter_of_one_value_is_a_constant_after_ten_trials() -> None:
     assert union(UNIT, *[point] * 10) == union(point) == {}
 
 
+def test_features_span_the_values_of_earlier_ranges_but_those_far_away() -> None:
+    trials = [frozen({"x": (x, FloatDistribution(-99, 99))}) for x in (-0.9, -2.0, 6.0, 50.0)]
+    history = [trial_of(trial, {"x": UNIT}, [StudyDirection.MINIMIZE]) for trial in trials]
+    plain = conversion.learnt_space({"x": UNIT}, trials, history)[0]
+    space, counts = conversion.spanning(plain, trials, history)
+    assert (space.spans, counts.tolist()) == ({"x": (-2.0, 6.0)}, [True] * 3 + [False])
+    units = space.to_units([{"x": x} for x in (-2.0, 0.0, 6.0)])
+    assert space.features(units)[:, 0].tolist() == [0.0, 0.25, 1.0]
+    assert conversion.spanning(plain, trials, history[:1])[0] is plain
+    assert conversion.spanning(plain, trials[:1], history)[0] is plain
+    space, counts = conversion.spanning(plain, trials, history[3:])
+    assert space is plain and counts.all()
+
+
 # --- conditions --------------------------------------------------------------------------------
 
 FAMILY = CategoricalDistribution(["svm", "forest"])

@@ -1,6 +1,7 @@
 """`DRESampler(valid=…)` in studies whose parameters appear one by one."""
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -152,11 +153,19 @@ def test_a_restart_changes_no_trial_that_breaks_it(objective, valid, given) -> N
 
 
 @pytest.mark.filterwarnings("ignore:PartialFixedSampler")
-def test_values_that_another_sampler_fixes_are_counted_if_they_break_it() -> None:
-    sampler = DRESampler(seed=1, settings=FAST, valid=rising)
+@pytest.mark.parametrize("margin", [0, 40])
+def test_values_that_another_sampler_fixes_are_seen(margin: int) -> None:
+    """But not in the first trial, in which they are not known, or if nothing goes with them."""
+
+    def valid(c: dict[str, Any]) -> bool:
+        return c["low"] + margin <= c["high"]
+
+    sampler = DRESampler(seed=1, settings=FAST, valid=valid)
     fixed = optuna.samplers.PartialFixedSampler({"high": 20}, sampler)
     study = optimized(fixed, leaves, 8)
-    assert sampler.stats["invalid"] == sum(not rising(trial.params) for trial in study.trials) > 0
+    n_invalid = sum(not valid(trial.params) for trial in study.trials)
+    assert sampler.stats["invalid"] == n_invalid
+    assert n_invalid == 8 if margin else n_invalid <= 1
 
 
 def test_a_first_trial_that_is_given_is_counted_once() -> None:
@@ -166,6 +175,16 @@ def test_a_first_trial_that_is_given_is_counted_once() -> None:
     study.optimize(leaves, n_trials=2)
     assert study.trials[0].params["high"] == 3 and rising(study.trials[1].params)
     assert sampler.stats["invalid"] == 1
+
+
+def test_ranges_without_a_valid_configuration_can_be_mended() -> None:
+    study = optuna.create_study(sampler=DRESampler(seed=1, settings=FAST, valid=rising))
+    for low, outcome in ((65, pytest.raises(RuleError)), (1, nullcontext())):
+        with outcome:
+            study.optimize(
+                lambda t, low=low: t.suggest_int("low", low, 99) + t.suggest_int("high", 1, 64), 3
+            )
+    assert all(rising(trial.params) for trial in study.trials[-2:])
 
 
 def test_a_rule_that_nothing_satisfies_ends_the_study() -> None:
