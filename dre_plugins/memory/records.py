@@ -178,11 +178,29 @@ def identity_of(task: Task) -> str:
 
 
 def has_grown(task: Task, earlier: Task) -> bool:
-    """Return whether a past task is an earlier one with more trials."""
-    if unnumbered(task.name) != unnumbered(earlier.name) or len(task) <= len(earlier):
+    """Return whether a past task is an earlier one with more trials, or with longer ones."""
+    if unnumbered(task.name) != unnumbered(earlier.name) or len(task) < len(earlier):
         return False
     trials = iter(task.trials())
-    return all(trial in trials for trial in earlier.trials())
+    return all(any(_goes_on(before, trial) for trial in trials) for before in earlier.trials())
+
+
+def _goes_on(before: Trial, trial: Trial) -> bool:
+    """Return whether a trial is an earlier one, which may have been running then."""
+    ours, theirs = before.configuration, trial.configuration
+    is_same = replace(before, configuration=theirs) == trial
+    is_longer = bool(before.rungs) and before.rungs.items() < trial.rungs.items()
+    return (
+        (is_same or is_longer)
+        and ours.keys() == theirs.keys()
+        and all(_agree(value, theirs[name]) for name, value in ours.items())
+    )
+
+
+def _agree(one: Any, other: Any) -> bool:
+    """Return whether values are equal, numbers but for what decoding them in two ranges adds."""
+    are_floats = isinstance(one, float) and isinstance(other, float)
+    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) if are_floats else one == other
 
 
 def import_task(folder: Path, task: Task, present: set[str]) -> bool:

@@ -10,6 +10,7 @@ from dre_plugins.memory import choices, records
 from dre_plugins.memory.records import Recorder
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
+from dre_plugins.transfer.metadata import Task
 
 
 @pytest.fixture
@@ -183,6 +184,19 @@ def test_a_study_that_has_grown_takes_the_place_of_what_was_imported_before(dre,
         dre("memory", "export", "-o", tasks, "--memory", tmp_path / f"source{n}")
         assert "Recorded 1 of 1" in words(dre("memory", "import", tasks, "--memory", other.path))
         assert [entry.n_trials for entry in other.index().entries] == [n]
+
+
+def test_a_study_has_grown_if_trials_that_were_running_went_on():
+    def task(high, n_reports):
+        space = SearchSpace({"x": Float(0.1, high)})  # inferred: 0.2117 is rounded differently
+        trials = [
+            Trial({"x": x}, TrialState.PRUNED, None, dict.fromkeys(range(n), 1.0))
+            for x, n in ((0.2117, 9), (0.3, n_reports))
+        ]
+        return Task.from_trials("s", space, trials)
+
+    assert records.has_grown(task(0.6, 9), task(0.3123, 4))
+    assert not records.has_grown(task(0.6, 4), task(0.3123, 9))
 
 
 def test_only_files_of_dre_import_and_urls_are_imported(dre, memory, table):
