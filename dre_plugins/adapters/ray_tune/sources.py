@@ -65,7 +65,7 @@ def metadata_from_results(
 
     Ray does not say why a trial ended. One that was told to stop, and earlier than the longest
     trial of its experiment, counts as pruned. So does one that has not ended, such as those that
-    HyperBand leaves paused; without a report it is counted in `skipped`.
+    HyperBand leaves paused; without a value of the metric it is counted in `skipped`.
 
     Args:
         results: What `Tuner.fit` has returned, an `ExperimentAnalysis`, the folder of an
@@ -137,7 +137,11 @@ def trials_in(
     For `likely` see `read_results`.
     """
     known = likely if space is None else space
-    ended = {place: run for place, run in enumerate(runs) if run.has_ended or run.reports}
+    ended = {
+        place: run
+        for place, run in enumerate(runs)
+        if run.has_ended or not all(math.isnan(number(r.get(metric))) for r in run.reports)
+    }
     skipped["unfinished trial"] += len(runs) - len(ended)
     longest = max((_last_iteration(run) for run in ended.values()), default=0.0)
     trials: dict[int, Trial] = {}

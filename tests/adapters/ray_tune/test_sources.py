@@ -176,7 +176,7 @@ def test_what_the_tuner_draws_is_no_parameter() -> None:
 def test_states_come_from_the_newest_state_file(tmp_path: Path) -> None:
     for name in ("TERMINATED", "ERROR", "RUNNING", "PAUSED"):
         written(tmp_path, name, {"x": 0.5}, [report(1.0, 2 if name == "PAUSED" else 1)], name)
-    written(tmp_path, "PENDING", {"x": 0.5}, [], "PENDING")
+    written(tmp_path, "silent", {"x": 0.5}, [report(math.nan), {"speed": 3.0}], "RUNNING")
     written(tmp_path, "error", {"x": 0.5}, [report(1.0)], None)
     (tmp_path / "error" / "error.txt").write_text("out of memory")
     written(tmp_path, "unknown", {"x": 0.5}, [], None)
