@@ -285,9 +285,9 @@ def _states_in(folder: Path) -> dict[str, str]:
         try:
             for text, results in json.loads(regular(file).read_bytes())["trial_data"]:
                 trial = json.loads(text)  # its pickled parts are never read
-                last = json.loads(results).get("last_result") or {}
-                # One that a scheduler has stopped while it was paused has not ended by itself.
-                is_paused = trial["status"] == "TERMINATED" and last.get("done") is False
+                last = json.loads(results).get("last_result", {"done": True})
+                # One that was stopped while it was paused or running has not ended by itself.
+                is_paused = trial["status"] == "TERMINATED" and not (last or {}).get("done")
                 state = "PAUSED" if is_paused else str(trial["status"])
                 states[str(trial["relative_logdir"])] = state
         except _DAMAGES:

@@ -118,7 +118,9 @@ def written(
     states = folder / "experiment_state-2026-01-01_00-00-00.json"
     data = json.loads(states.read_text())["trial_data"] if states.exists() else []
     if state is not None:
-        data.append([json.dumps({"relative_logdir": name, "status": state}), "{}"])
+        results = "{}" if state != "STOPPED" else '{"last_result": {}}'
+        status = state if state != "STOPPED" else "TERMINATED"
+        data.append([json.dumps({"relative_logdir": name, "status": status}), results])
         states.write_text(json.dumps({"trial_data": data}))
     return trial
 
@@ -177,15 +179,16 @@ def test_states_come_from_the_newest_state_file(tmp_path: Path) -> None:
     for name in ("TERMINATED", "ERROR", "RUNNING", "PAUSED"):
         written(tmp_path, name, {"x": 0.5}, [report(1.0, 2 if name == "PAUSED" else 1)], name)
     written(tmp_path, "silent", {"x": 0.5}, [report(math.nan), {"speed": 3.0}], "RUNNING")
+    written(tmp_path, "stopped", {"x": 0.5}, [], "STOPPED")
     written(tmp_path, "error", {"x": 0.5}, [report(1.0)], None)
     (tmp_path / "error" / "error.txt").write_text("out of memory")
     written(tmp_path, "unknown", {"x": 0.5}, [], None)
     metadata = metadata_from_results(tmp_path, metric="loss", mode="max")
     assert metadata.tasks[0].counts() == {"complete": 2, "pruned": 1, "failed": 3}
-    assert metadata.skipped == {"unfinished trial": 1}
+    assert metadata.skipped == {"unfinished trial": 2}
     (tmp_path / "experiment_state-2026-01-02.json").write_text('{"trial_data": [["{", 1]]}')
     metadata = metadata_from_results(tmp_path, metric="loss", mode="max")
-    assert metadata.tasks[0].counts() == {"complete": 4, "pruned": 0, "failed": 3}
+    assert metadata.tasks[0].counts() == {"complete": 4, "pruned": 0, "failed": 4}
 
 
 def test_a_metric_that_is_reported_now_and_then_has_a_final_value(tmp_path: Path) -> None:
