@@ -75,9 +75,14 @@ def last_step(trial: Trial) -> float | None:
 
 def reports_of(history: Iterable[Trial]) -> list[Reports]:
     """Return the steps at which each trial reported a value, and these; none if it has failed."""
-    reported = ({} if trial.state is TrialState.FAILED else trial.rungs for trial in history)
-    valued = (sorted((s, v) for s, v in rungs.items() if not math.isnan(v)) for rungs in reported)
-    return [([s for s, _ in pairs], [v for _, v in pairs]) for pairs in valued]
+    return [_reports(trial) for trial in history]
+
+
+def _reports(trial: Trial) -> Reports:
+    if trial.state is TrialState.FAILED or not trial.rungs:
+        return [], []
+    pairs = sorted((step, value) for step, value in trial.rungs.items() if not math.isnan(value))
+    return [step for step, _ in pairs], [value for _, value in pairs]
 
 
 def reported_at(reports: Iterable[Reports], step: float) -> Array:
