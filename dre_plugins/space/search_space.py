@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,9 @@ class SearchSpace:
         >>> space.to_configuration(np.array([0.5]))
         {'momentum': 0.5, 'seed': 7}
     """
+
+    # Of spaces that were pickled before there were any.
+    spans: Mapping[str, tuple[float, float]] = MappingProxyType({})
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
@@ -259,10 +259,12 @@ def spanning(
     A user may move the range of a number. Candidates come from the newest range, and trials of
     earlier ones tell the models of what lies around it; features span it if they would be clipped.
     Trials that are more than `FARTHEST` widths away are left out if they are few. A range that
-    the last trial alone has had may depend on another parameter, and changes nothing.
+    comes and goes may depend on another parameter, and changes nothing, see `_has_settled`.
     """
     units = space.to_units([known.configuration for known in history])
-    is_settled = [_has_settled(name, trials) for name in space.names]
+    is_outside = np.any((units < UNIT_MIN) | (units > UNIT_MAX), axis=0)
+    columns = zip(space.names, is_outside.tolist(), strict=True)
+    is_settled = [outside and _has_settled(name, trials) for name, outside in columns]
     far = np.any(((units <= -FARTHEST) | (units >= 1.0 + FARTHEST)) & is_settled, axis=1)
     low = np.fmin.reduce(units[~far], axis=0, initial=0.0).tolist()
     high = np.fmax.reduce(units[~far], axis=0, initial=1.0).tolist()
@@ -278,9 +280,13 @@ def spanning(
 
 
 def _has_settled(name: str, trials: Sequence[FrozenTrial]) -> bool:
-    """Return whether the two newest trials that have a parameter asked for the same range."""
-    asked = (t.distributions[name] for t in reversed(trials) if name in t.distributions)
-    return next(asked, None) == next(asked, False)
+    """Return whether the two newest trials that have a parameter asked for the same range.
+
+    It has not if a range has come back, as where branches have ranges of their own.
+    """
+    asked = [t.distributions[name] for t in trials if name in t.distributions]
+    ranges = [repr(distribution) for distribution, _ in groupby(asked)]
+    return asked[-2:-1] == asked[-1:] and len(ranges) == len(set(ranges))
 
 
 def given_to(trial: FrozenTrial) -> dict[str, Any]:

@@ -112,10 +112,9 @@ class ThisProcess:
 
     def forget_asked(self, study: Study) -> bool:
         """Forget what the objective of a study has asked for; return whether that was anything."""
-        kept = {key: asked for key, asked in self._asked.items() if key[0] != study.study_name}
-        has_asked = len(kept) < len(self._asked)
-        self._asked = kept
-        return has_asked
+        asked = self._asked.copy()  # threads may add to it
+        self._asked = {key: asked[key] for key in asked if key[0] != study.study_name}
+        return len(self._asked) < len(asked)
 
     def asked_of(
         self, study: Study, search_space: Mapping[str, BaseDistribution], values: Mapping[str, Any]

@@ -74,7 +74,7 @@ class Alignment:
         """Return canonical units of the target, canonical units `[N, Ps]` -> `[N, Pt]`.
 
         Parameters that are inactive by the conditions of either space, and values that the target
-        lacks, are NaN. Numbers beyond a range of the target extrapolate, see `Domain`.
+        lacks, are NaN. Numbers beyond a range of the target extrapolate, see `Domain.to_units`.
         """
         if units.ndim != 2 or units.shape[1] != self.source.n_parameters:
             raise ValueError(

@@ -207,7 +207,9 @@ def test_features_span_the_values_of_earlier_ranges_but_those_far_away() -> None
     units = space.to_units([{"x": x} for x in (-2.0, 0.0, 6.0)])
     assert space.features(units)[:, 0].tolist() == [0.0, 0.25, 1.0]
     assert conversion.spanning(plain, trials, history[:1])[0] is plain
-    assert conversion.spanning(plain, trials[:1], history)[0] is plain
+    a, b, c = (frozen({"x": (0.5, FloatDistribution(0, high))}) for high in (1, 2, 3))
+    for unsettled in ([a], [a, b], [a, b, a, a], [a, b, a, c, c]):
+        assert conversion.spanning(plain, unsettled, history)[0] is plain
     space, counts = conversion.spanning(plain, trials, history[3:])
     assert space is plain and counts.all()
 

@@ -1,5 +1,7 @@
 """`DRESampler` with a prior, also one for each objective."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import optuna
 import pytest
@@ -252,3 +254,23 @@ def test_objectives_that_always_fail_end_with_all_trials(prior):
     study = tuned(sampler_of(prior=prior), 8, lambda trial: objective(trial) * float("nan"))
     assert len({repr(trial.params) for trial in study.trials}) == 8
     assert study.sampler.stats["fallbacks"] == 0
+
+
+@AS_ONE
+def test_first_trials_that_run_at_once_differ(prior):
+    study = optuna.create_study(sampler=sampler_of(prior=prior))
+    trials = [study.ask() for _ in range(8)]
+    for trial in trials:
+        objective(trial)
+    configurations = [trial.params for trial in trials]
+    assert len({repr(configuration) for configuration in configurations}) == 8
+    assert len({configuration["depth"] for configuration in configurations}) > 1
+
+
+def test_a_surrogate_that_fails_costs_no_trial(prior, monkeypatch, caplog):
+    fail = Mock(side_effect=RuntimeError("no more memory"))
+    monkeypatch.setattr("dre_plugins.recommend.ensemble.mixture.Part.scores", fail)
+    study = tuned(sampler_of(prior=prior), 6)
+    assert len(study.trials) == 6 and study.sampler.stats["fallbacks"] >= 6
+    assert len([r for r in caplog.records if "no more memory" in r.message]) == 1
+    assert {source_of(trial) for trial in study.trials} == {"fallback"}

@@ -141,3 +141,11 @@ def test_cast_keeps_what_is_no_domain() -> None:
     space = {"x": cs.randint(0, 5), "k": cs.choice(["a"]), "c": 3}
     assert cast({"x": 2.0, "c": "z", "other": 1}, space) == {"x": 2, "c": "z", "other": 1}
     assert hyperparameters({"x": 2.0, "c": 3, "other": 1}, space) == {"x": 2}
+
+
+def test_log_scales_are_searched_as_such() -> None:
+    space = {"lr": cs.loguniform(1e-6, 1.0), "m": cs.reverseloguniform(0.0, 0.999999)}
+    searcher = DRESearcher(space, random_seed=0, n_startup_trials=99)
+    drawn = [searcher.suggest() for _ in range(64)]
+    assert 28 <= sum(configuration["lr"] < 1e-3 for configuration in drawn) <= 36
+    assert 28 <= sum(configuration["m"] < 0.999 for configuration in drawn) <= 36
