@@ -231,11 +231,25 @@ def test_limits_are_learnt_and_survive_dill(caplog: pytest.LogCaptureFixture) ->
 # ---- the search
 
 
-def test_points_come_first() -> None:
+def test_points_come_first_and_the_seed_decides() -> None:
     points = [{"x": 0.5, "y": 0.1, "act": "tanh"}, {"act": "relu"}]
     configs = run(modre(points_to_evaluate=points), 5)
     for point, config in zip(points, configs, strict=False):
         assert config.items() >= point.items() and config.keys() == SPACE.keys()
+    state = np.random.get_state()[1].tolist()  # noqa: NPY002
+    assert run(modre(random_seed=1), 9) == run(modre(random_seed=1), 9) != run(modre(), 9)
+    assert modre(random_seed=None).random_seed != modre(random_seed=None).random_seed
+    assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
+
+
+def test_what_was_running_is_suggested_once_more() -> None:
+    scheduler = modre()
+    run(scheduler, 3)
+    lost = [start(scheduler, trial_id) for trial_id in (3, 4)]
+    scheduler.on_trial_result(lost[0], {"error": 1.0, "size": 1.0})  # which does not count
+    scheduler.searcher.restart_running()
+    assert run(scheduler, 2, first=5) == [trial.config for trial in lost]
+    assert states(scheduler) == ["complete"] * 5
 
 
 # ---- what Syne Tune asks of a scheduler
@@ -308,24 +322,3 @@ def test_a_wrong_number_of_objectives_is_refused_at_the_first_report() -> None:
     trial = start(scheduler, 0)
     with pytest.raises(ValueError, match=r"n_objectives must be 2, as many as.*got 3"):
         scheduler.on_trial_result(trial, {"error": 1.0, "size": 1.0})
-
-
-def test_points_come_first_and_the_seed_decides() -> None:
-    points = [{"x": 0.5, "y": 0.1, "act": "tanh"}, {"act": "relu"}]
-    configs = run(modre(points_to_evaluate=points), 5)
-    for point, config in zip(points, configs, strict=False):
-        assert config.items() >= point.items() and config.keys() == SPACE.keys()
-    state = np.random.get_state()[1].tolist()  # noqa: NPY002
-    assert run(modre(random_seed=1), 9) == run(modre(random_seed=1), 9) != run(modre(), 9)
-    assert modre(random_seed=None).random_seed != modre(random_seed=None).random_seed
-    assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
-
-
-def test_what_was_running_is_suggested_once_more() -> None:
-    scheduler = modre()
-    run(scheduler, 3)
-    lost = [start(scheduler, trial_id) for trial_id in (3, 4)]
-    scheduler.on_trial_result(lost[0], {"error": 1.0, "size": 1.0})  # which does not count
-    scheduler.searcher.restart_running()
-    assert run(scheduler, 2, first=5) == [trial.config for trial in lost]
-    assert states(scheduler) == ["complete"] * 5
