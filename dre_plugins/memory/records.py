@@ -197,10 +197,12 @@ def _goes_on(before: Trial, trial: Trial) -> bool:
     )
 
 
-def _agree(one: Any, other: Any) -> bool:
-    """Return whether values are equal, numbers but for what decoding them in two ranges adds."""
-    are_floats = isinstance(one, float) and isinstance(other, float)
-    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) if are_floats else one == other
+def _agree(before: Any, value: Any) -> bool:
+    """Return whether two values are equal, floats up to the rounding of two search spaces."""
+    are_floats = isinstance(before, float) and isinstance(value, float)
+    if not are_floats:
+        return bool(before == value)
+    return math.isclose(before, value, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def import_task(folder: Path, task: Task, present: set[str]) -> bool:

@@ -173,7 +173,7 @@ class _Numeric(Domain):
         index = np.rint(steps)
         noise = np.maximum(_ON_GRID, _NOISE * np.abs(numbers) / grid.step)
         with np.errstate(invalid="ignore"):  # of two infinities
-            is_between = np.abs(steps - index) > noise  # as a study without the grid has had
+            is_between = np.abs(steps - index) > noise  # observed before there was a grid
         if self._is_linear:
             return (np.where(is_between, steps, index) + 0.5) / grid.n
         inside = (index >= 0) & (index < float(grid.n)) & ~is_between

@@ -45,7 +45,7 @@ class SearchSpace:
         {'momentum': 0.5, 'seed': 7}
     """
 
-    # Of spaces that were pickled before there were any.
+    # For spaces that were pickled by a version without spans.
     spans: Mapping[str, tuple[float, float]] = MappingProxyType({})
 
     def __init__(

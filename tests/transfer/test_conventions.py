@@ -30,7 +30,7 @@ def carried(ours: dict[str, Domain], theirs: dict[str, Domain], values: dict[str
     return {
         name: target.domains[name].from_unit(float(unit))
         for name, unit in zip(target.names, units, strict=True)
-        if name in linked
+        if name in linked and not np.isnan(unit)
     }
 
 
@@ -59,6 +59,8 @@ def carried(ours: dict[str, Domain], theirs: dict[str, Domain], values: dict[str
           for ours, value, expected in [
               (Integer(-1, 9), 0, 16), (Integer(-1, 9), 1, 1), (Categorical((None, 5)), None, 16),
           ]],
+        ({"max_depth": Categorical(("low", 5))}, {"max_depth": Integer(1, 16)},
+         {"max_depth": "low"}, {}),
         ({"mlp__hidden_layer_sizes": LISTS}, LAYERS,
          {"mlp__hidden_layer_sizes": "[200, 100, 60]"}, {"n_layers": 3, "width": 120}),
         (LAYERS, {"hidden_layer_sizes": Categorical(("64", "64_32", "128_64"))},

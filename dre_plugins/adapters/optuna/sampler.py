@@ -259,9 +259,10 @@ class DRESampler(BaseSampler):
             try:
                 space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
             except RuleError:
+                # It ends this trial. The next one asks the script, which may have other ranges.
                 if self._process.forget_asked(study):
                     raise
-                return self.sample_relative(study, trial, {})  # the script may have new ranges
+                return self.sample_relative(study, trial, {})
             chosen = suggestion.configuration.items()
             numbers = fixed | {n: conversion.number_of(search_space[n], v) for n, v in chosen}
             self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)

@@ -41,7 +41,7 @@ SHARES_OR_COUNTS = frozenset(
     "max_features mtry max_samples min_samples_split minsplit min_samples_leaf min_child_samples "
     "min_data_in_leaf".split()
 )
-# Limits of the size of a tree, of which words and numbers up to 0 mean that there is none.
+# Limits of the size of a tree, of which some words and numbers up to 0 mean that there is none.
 LIMITS = frozenset("max_depth max_tree_depth max_leaves max_leaf_nodes".split())
 
 ROLES: Mapping[str, Role] = {

@@ -28,6 +28,8 @@ Number: TypeAlias = Float | Integer | Normal
 _SAME_NUMBER = 1e-9
 # Values that a text lists at most.
 MOST_LISTED = 12
+# Words for no limit, as `_plain` spells them.
+_NO_LIMIT = frozenset({"none", "null", "unlimited", "inf"})
 
 
 def conversion(source: Domain, target: Domain, change: Change | None = None) -> Change | None:
@@ -46,24 +48,25 @@ def conversion(source: Domain, target: Domain, change: Change | None = None) -> 
     return None if np.isnan(table).all() else partial(by_table, source, table)
 
 
-def are_share_and_count(one: Domain, other: Domain) -> bool:
+def are_share_and_count(first: Domain, second: Domain) -> bool:
     """Say whether one domain has shares and the other counts, as `max_features` may be either."""
 
     def are_of(shares: Sequence[Any], counts: Sequence[Any]) -> bool:
         are_shares = all(isinstance(share, float) and 0.0 <= share <= 1.0 for share in shares)
         return are_shares and all(map(is_integer, counts)) and min(counts) >= 1 < max(counts)
 
-    ours, theirs = landmarks(one), landmarks(other)
+    ours, theirs = landmarks(first), landmarks(second)
     return are_of(ours, theirs) or are_of(theirs, ours)
 
 
 def no_limit_as_highest(source: Domain, target: Domain) -> Change | None:
     """Return how limits become those of a target without a value for "no limit": its highest one.
 
-    None if no value has to change.
+    None if no value has to change, or a word of the source means something else.
     """
     ours, theirs = (_numbers(landmarks(domain)) for domain in (source, target))
-    if (ours > 0).all() or not (target.is_ordered and (theirs > 0).all()):
+    words = {_plain(value) for value in landmarks(source) if math.isnan(number_of(value))}
+    if (ours > 0).all() or words - _NO_LIMIT or not (target.is_ordered and (theirs > 0).all()):
         return None
     return partial(_limited, np.nanmax([*ours, *theirs]))
 
