@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from dre_plugins.space.base import Array, Domain, Mask
+from dre_plugins.space.numeric import Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 
 # The generator's direction numbers end at 21201 parameters; further ones are plain uniform draws.
@@ -18,6 +19,10 @@ _MAX_SOBOL = 21201
 # Sequences that many processes walk through by index are made in this shape, whatever the space.
 _SHARED_SOBOL = 64
 _BLOCK = 256
+# Distances of the first trials from the middle of a range around 0, as shares of the distances of
+# Sobol points. Optima of such ranges are rarely at a bound, those of learners' ranges often are
+# (lab/2026-11-26-ranges-around-zero.md).
+_START_UP_SHARES = (0.0, 0.8, 0.8, 0.8)
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
 # Standard deviations of its steps, in units; shares of changes that jump to a bound, and of those
@@ -48,6 +53,21 @@ def sobol_point(n_parameters: int, index: int, seed: int) -> Array:
     point = _shared_block(seed, block)[row, :n_parameters]
     more = max(0, n_parameters - _SHARED_SOBOL)
     return np.concatenate([point, np.random.default_rng([seed, index]).random(more)])
+
+
+def start_up_point(space: SearchSpace, index: int, seed: int) -> Array:
+    """Return the `index`-th start-up configuration of a study with this seed, `[P]`."""
+    point = sobol_point(space.n_parameters, index, seed)
+    units = zip(space.names, point.tolist(), strict=True)
+    return np.array([start_up_unit(space.domains[name], unit, index) for name, unit in units])
+
+
+def start_up_unit(domain: Domain, unit: float, index: int) -> float:
+    """Return a unit of a Sobol point, in the first trials nearer to the middle if around 0."""
+    surrounds_zero = isinstance(domain, Float | Integer) and domain.low < 0 < domain.high
+    if not surrounds_zero or index >= len(_START_UP_SHARES):
+        return unit
+    return 0.5 + _START_UP_SHARES[index] * (unit - 0.5)
 
 
 @lru_cache(maxsize=16)

@@ -45,7 +45,8 @@ def test_a_suggestion_is_a_function_of_history_seed_and_index() -> None:
 
 def test_start_up_is_one_space_filling_sequence() -> None:
     settings = replace(SETTINGS, n_startup_trials=100)
-    points = [suggest([], index=i, settings=settings)[0] for i in range(16)]
+    middle, *points = (suggest([], index=i, settings=settings)[0] for i in (0, *range(16, 32)))
+    assert middle.configuration == {"x": 0.0, "y": 0.0}
     assert {point.source for point in points} == {"random"}
     quadrants = Counter(
         (point.configuration["x"] > 0, point.configuration["y"] > 0) for point in points

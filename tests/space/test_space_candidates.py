@@ -19,7 +19,7 @@ from dre_plugins.space import (
     SearchSpace,
     ordered_choices,
 )
-from dre_plugins.space.candidates import mutate, recombine, sobol, sobol_point
+from dre_plugins.space.candidates import mutate, recombine, sobol, sobol_point, start_up_point
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.seen import Seen, distinct, distinct_rows, first_new, groups
 
@@ -85,6 +85,13 @@ class TestSobolPoint:
         for i in (599, 256, 255, 0):
             np.testing.assert_array_equal(sobol_point(3, i, seed=4), forward[i])
         assert not np.array_equal(sobol_point(3, 0, seed=5), forward[0])
+
+    def test_first_points_are_nearer_to_the_middle_of_ranges_around_0(self) -> None:
+        space = SearchSpace({"x": Float(-1, 3), "k": Integer(-9, 9), "rate": Float(0, 1)})
+        for index, share in enumerate((0.0, 0.8, 0.8, 0.8, 1.0)):
+            point = sobol_point(3, index, seed=1)
+            point[:2] = 0.5 + share * (point[:2] - 0.5)
+            np.testing.assert_allclose(start_up_point(space, index, 1), point, rtol=1e-15)
 
     def test_fills_evenly_across_blocks(self) -> None:
         points = np.array([sobol_point(2, i, seed=0) for i in range(512)])

@@ -20,8 +20,8 @@ import numpy as np
 from optuna.trial import FrozenTrial
 
 from dre_plugins.recommend.trials import TrialState
-from dre_plugins.space.base import Mask, Positions, Units
-from dre_plugins.space.candidates import sobol_point
+from dre_plugins.space.base import Domain, Mask, Positions, Units
+from dre_plugins.space.candidates import sobol_point, start_up_unit
 from dre_plugins.space.seen import distinct_rows, groups
 
 # A trial may fail by accident before it asks for all parameters. If it counted as whole, no trial
@@ -136,7 +136,7 @@ def _start_of_present_script(contradictions: Sequence[tuple[Positions, Positions
     )
 
 
-def independent_unit(trial: FrozenTrial, seed: int, *, is_known: bool) -> float:
+def independent_unit(trial: FrozenTrial, domain: Domain, seed: int, *, is_known: bool) -> float:
     """Return a unit of the next parameter of a trial, which is sampled independently.
 
     That of a new parameter is one coordinate of the trial's point of the Sobol sequence. If the
@@ -146,4 +146,5 @@ def independent_unit(trial: FrozenTrial, seed: int, *, is_known: bool) -> float:
     position = len(trial.params)
     if is_known:
         return float(np.random.default_rng([seed, trial.number, position]).random())
-    return float(sobol_point(position + 1, trial.number, seed)[position])
+    unit = float(sobol_point(position + 1, trial.number, seed)[position])
+    return start_up_unit(domain, unit, trial.number)

@@ -304,7 +304,7 @@ class DRESampler(BaseSampler):
                 arguments = study, trial, param_name, param_distribution
                 return self._rules.drawn(study, trial, param_name, lambda: draw(*arguments))
             self.stats["independent"] += 1
-            unit = independent_unit(trial, self._seed, is_known=param_name in chosen)
+            unit = independent_unit(trial, domain, self._seed, is_known=param_name in chosen)
         values = self._rules.values(study, trial, param_name, domain, unit)
         if domain.n_values is None or self._settings.allow_duplicates:
             return next(values)

@@ -14,7 +14,7 @@ import numpy as np
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.proposers import Batch, Choice, Request, stream
 from dre_plugins.space.base import Units
-from dre_plugins.space.candidates import sobol_point, with_fixed
+from dre_plugins.space.candidates import sobol_point, start_up_point, with_fixed
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, distinct
 
@@ -61,7 +61,7 @@ class SpaceFilling:
         if candidates is not None:
             draws = rng.permutation(candidates)
         else:
-            first = with_fixed(sobol_point(space.n_parameters, index, self.seed)[None], fixed)
+            first = with_fixed(start_up_point(space, index, self.seed)[None], fixed)
             # If the point is not valid, the next one of those that were found to be valid.
             found = np.roll(rule.examples(fixed), -index, axis=0)
             others = rule.spread(N_DRAWS, rng, fixed)
