@@ -25,7 +25,7 @@ from dre_bench.synthetic import synthetic_scenario
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import SearchSpace, candidates
+from dre_plugins.space import Domain, SearchSpace, candidates
 
 NAMES = (
     *("Levy", "Levy6", "Rosenbrock", "StyblinskiTang", "Griewank", "DixonPrice", "Powell"),
@@ -73,7 +73,14 @@ def study(
     space: SearchSpace, objective: Objective, version: str, seed: int, n_trials: int
 ) -> list[float]:
     """Return the values of one study, larger is better."""
-    candidates._START_UP_SHARES = VERSIONS[version]
+    shares = VERSIONS[version]
+
+    def start_up_unit(domain: Domain, unit: float, index: int, n_around_zero: int) -> float:
+        if index >= len(shares) or not candidates.is_around_zero(domain):
+            return unit
+        return 0.5 + shares[index] * (unit - 0.5)
+
+    candidates.start_up_unit = start_up_unit
     recommender = Recommender(space, RecommenderSettings(), seed=seed)
     history: list[Trial] = []
     for number in range(n_trials):

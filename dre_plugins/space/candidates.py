@@ -6,6 +6,7 @@ number for every parameter, canonical ones are NaN for inactive parameters.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -19,10 +20,11 @@ _MAX_SOBOL = 21201
 # Sequences that many processes walk through by index are made in this shape, whatever the space.
 _SHARED_SOBOL = 64
 _BLOCK = 256
-# Distances of the first trials from the middle of a range around 0, as shares of the distances of
-# Sobol points. Optima of such ranges are rarely at a bound, those of learners' ranges often are
-# (lab/2026-11-26-ranges-around-zero.md).
-_START_UP_SHARES = (0.0, 0.8, 0.8, 0.8)
+# The first start-up trials are drawn towards the middle of ranges around 0, whose optima are rarely
+# at a bound, as those of learners often are: the first one is the middle. The others have this
+# share of the Sobol points' distance from it, less with more parameters than these, as points of
+# a cube are the farther from its middle, the more there are (lab/2026-11-26-ranges-around-zero.md).
+_N_DRAWN, _DRAWN_SHARE, _DRAWN_PARAMETERS = 4, 0.8, 4
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
 # Standard deviations of its steps, in units; shares of changes that jump to a bound, and of those
@@ -58,16 +60,26 @@ def sobol_point(n_parameters: int, index: int, seed: int) -> Array:
 def start_up_point(space: SearchSpace, index: int, seed: int) -> Array:
     """Return the `index`-th start-up configuration of a study with this seed, `[P]`."""
     point = sobol_point(space.n_parameters, index, seed)
-    units = zip(space.names, point.tolist(), strict=True)
-    return np.array([start_up_unit(space.domains[name], unit, index) for name, unit in units])
+    domains = [space.domains[name] for name in space.names]
+    n_around_zero = sum(map(is_around_zero, domains))
+    units = zip(domains, point.tolist(), strict=True)
+    return np.array([start_up_unit(domain, u, index, n_around_zero) for domain, u in units])
 
 
-def start_up_unit(domain: Domain, unit: float, index: int) -> float:
-    """Return a unit of a Sobol point, in the first trials nearer to the middle if around 0."""
-    surrounds_zero = isinstance(domain, Float | Integer) and domain.low < 0 < domain.high
-    if not surrounds_zero or index >= len(_START_UP_SHARES):
+def start_up_unit(domain: Domain, unit: float, index: int, n_around_zero: int) -> float:
+    """Return a unit of a Sobol point; if the range is around 0, drawn towards the middle.
+
+    `n_around_zero` is the number of such ranges in the space.
+    """
+    if index >= _N_DRAWN or not is_around_zero(domain):
         return unit
-    return 0.5 + _START_UP_SHARES[index] * (unit - 0.5)
+    share = min(_DRAWN_SHARE, math.sqrt(_DRAWN_PARAMETERS / n_around_zero)) if index else 0.0
+    return 0.5 + share * (unit - 0.5)
+
+
+def is_around_zero(domain: Domain) -> bool:
+    """Return whether the domain is a range from a negative to a positive number."""
+    return isinstance(domain, Float | Integer) and domain.low < 0 < domain.high
 
 
 @lru_cache(maxsize=16)

@@ -87,11 +87,13 @@ class TestSobolPoint:
         assert not np.array_equal(sobol_point(3, 0, seed=5), forward[0])
 
     def test_first_points_are_nearer_to_the_middle_of_ranges_around_0(self) -> None:
-        space = SearchSpace({"x": Float(-1, 3), "k": Integer(-9, 9), "rate": Float(0, 1)})
-        for index, share in enumerate((0.0, 0.8, 0.8, 0.8, 1.0)):
-            point = sobol_point(3, index, seed=1)
-            point[:2] = 0.5 + share * (point[:2] - 0.5)
-            np.testing.assert_allclose(start_up_point(space, index, 1), point, rtol=1e-15)
+        numbers = {f"x{i}": Float(-1, 3) for i in range(15)} | {"k": Integer(-9, 9)}
+        for n, share in ((1, 0.8), (16, 0.5)):  # as near as with four parameters
+            space = SearchSpace({"rate": Float(0, 1), **dict([*numbers.items()][-n:])})
+            for index, expected in enumerate((0.0, share, share, share, 1.0)):
+                point = sobol_point(n + 1, index, seed=1)
+                point[1:] = 0.5 + expected * (point[1:] - 0.5)
+                np.testing.assert_allclose(start_up_point(space, index, 1), point, rtol=1e-15)
 
     def test_fills_evenly_across_blocks(self) -> None:
         points = np.array([sobol_point(2, i, seed=0) for i in range(512)])

@@ -147,4 +147,4 @@ def independent_unit(trial: FrozenTrial, domain: Domain, seed: int, *, is_known:
     if is_known:
         return float(np.random.default_rng([seed, trial.number, position]).random())
     unit = float(sobol_point(position + 1, trial.number, seed)[position])
-    return start_up_unit(domain, unit, trial.number)
+    return start_up_unit(domain, unit, trial.number, 1)
