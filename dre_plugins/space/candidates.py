@@ -20,10 +20,10 @@ _MAX_SOBOL = 21201
 # Sequences that many processes walk through by index are made in this shape, whatever the space.
 _SHARED_SOBOL = 64
 _BLOCK = 256
-# The first start-up trials are drawn towards the middle of ranges around 0, whose optima are rarely
-# at a bound, as those of learners often are: the first one is the middle. The others have this
-# share of the Sobol points' distance from it, less with more parameters than these, as points of
-# a cube are the farther from its middle, the more there are (lab/2026-11-26-ranges-around-zero.md).
+# Start-up trials are drawn towards the middle of ranges around 0, whose optima are rarely at a
+# bound, as those of learners often are. The first one is the middle. The next ones have this share
+# of the Sobol points' distance from it; with more such ranges than these it is less, as points of
+# a cube are the farther from its middle (lab/2026-11-26-ranges-around-zero.md).
 _N_DRAWN, _DRAWN_SHARE, _DRAWN_PARAMETERS = 4, 0.8, 4
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
