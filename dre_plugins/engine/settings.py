@@ -18,7 +18,7 @@ LOSS_NAMES = (
 )
 ACQUISITION_NAMES = ("log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson")
 # Acquisitions of the default preset. The others were no better in whole spaces
-# (docs/decisions/other-acquisitions.md); another preset may use them.
+# (docs/decisions/log-rank-improvement.md); another preset may use them.
 DEFAULT_ACQUISITIONS = ("log-rank-ei", "ei")
 
 
