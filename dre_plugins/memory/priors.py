@@ -85,11 +85,12 @@ def are_related(metadata: MetaDataset) -> bool:
     """Return whether one half of past studies predicts the order of the other half's trials.
 
     If not, parameters of the same name have a different meaning in each study, and a prior would
-    mislead the next one.
+    mislead the next one; or no study has two trials that differ.
     """
-    if len(metadata) < MIN_TO_COMPARE:
-        return True
-    halves = metadata.tasks[0::2], metadata.tasks[1::2]
+    tasks = tuple(task for task in metadata if task.lists())
+    if len(tasks) < MIN_TO_COMPARE:
+        return bool(tasks)
+    halves = tasks[0::2], tasks[1::2]
     found = [
         correlation
         for training, held_out in (halves, halves[::-1])

@@ -17,7 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.recommend.lists import final_values, has_failed
+from dre_plugins.recommend.lists import (
+    TrialList,
+    final_values,
+    has_failed,
+    pruning_steps,
+    ranked_lists,
+)
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, Integer
 from dre_plugins.space.base import Array, Mask
@@ -126,6 +132,22 @@ class Task:
         if self.failed[row]:
             return TrialState.FAILED
         return TrialState.PRUNED if math.isnan(self.values[row]) else TrialState.COMPLETE
+
+    def lists(self) -> list[TrialList]:
+        """Return the ranked lists of the evaluations, by the rules of a running study.
+
+        Those whose values are all the same say nothing and are left out.
+        """
+        pruned = np.isnan(self.values) & ~self.failed
+        last = np.full(len(self), np.nan)
+        for step in sorted(self.rungs):
+            last[~np.isnan(self.rungs[step])] = step
+        # A trial that was pruned before it reported anything counts as failed.
+        failed = self.failed | (pruned & np.isnan(last))
+        steps = pruning_steps(last[pruned & ~failed].tolist())
+        rungs = [self.rungs[step] for step in steps]
+        found = ranked_lists(self.values, failed, rungs, len(self))
+        return [part for part in found if len(part.ranks) and np.ptp(part.ranks) > 0]
 
     def __len__(self) -> int:
         return len(self.values)

@@ -220,6 +220,11 @@ def test_studies_that_have_nothing_but_names_in_common_are_not_used(memory, trai
     assert trainings == [6, 6]  # that is remembered, too
 
 
+def test_studies_of_equal_trials_are_no_failure(memory):
+    write_study(memory, "equal", sign=0.0)
+    assert not +tune(memory, 1).stats["memory_errors"]
+
+
 def test_of_few_studies_nothing_can_be_said(memory):
     write_unrelated(memory, 11)
     assert tune(memory, 0).stats["past_studies"] == 11

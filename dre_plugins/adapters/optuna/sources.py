@@ -143,7 +143,7 @@ def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[
             continue
         trials = _ended(study, time)
         task = _task(study, trials, Counter()) if trials else None
-        if task is not None and task.n_complete:
+        if task is not None and task.n_complete and task.lists():
             found.append((max(_without_zone(t.datetime_complete) for t in trials), task))
     return [task for _, task in sorted(found, key=lambda pair: pair[0], reverse=True)]
 
