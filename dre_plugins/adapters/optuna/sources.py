@@ -44,8 +44,8 @@ def metadata_from_studies(
     """
     if isinstance(studies, (optuna.Study, BaseStorage, str)):
         studies = [studies]
-    remedy = "a study, a storage, the URL of one, or a list of these"
-    is_list = isinstance(studies, Iterable) and not isinstance(studies, Mapping)
+    remedy = "a study, a storage, the URL of one, or a list of these; of a table, from_table"
+    is_list = isinstance(studies, Iterable) and not hasattr(studies, "keys")  # as data frames have
     require(is_list, "studies", studies, remedy)
     sources = [*studies]
     wanted = None if study_names is None else set(study_names)
