@@ -16,7 +16,7 @@ import filelock
 import numpy as np
 
 from dre_plugins._version import __version__
-from dre_plugins.engine.files import sibling_path
+from dre_plugins.engine.files import make_folder, sibling_path
 from dre_plugins.recommend.explanation import abbreviated
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
@@ -61,7 +61,7 @@ def trained_prior(
     # Another version may train another prior on the same tasks.
     name = f"{digest_of(metadata.tasks)}-{__version__}{'-ahead' if is_pretraining else ''}"
     path = folder / f"{name}.safetensors"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with _training_lock(path):
         rejected = path.with_suffix(REJECTED)
         if path.is_file() or rejected.is_file():
@@ -123,7 +123,7 @@ def write_once(path: Path) -> Iterator[Path]:
 
     Where a file system has no hard links, the last of several writers at once wins.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     unfinished = sibling_path(path, path.suffix)
     try:
         yield unfinished
@@ -142,7 +142,7 @@ def write_once(path: Path) -> Iterator[Path]:
 def _training_lock(path: Path) -> Iterator[None]:
     """Let one process at a time train a prior; without a lock after a while, go on regardless."""
     lock = filelock.FileLock(path.with_suffix(".lock"))
-    with suppress(filelock.Timeout, NotImplementedError):
+    with suppress(filelock.Timeout, NotImplementedError, PermissionError):  # a colleague's file
         lock.acquire(timeout=SECONDS_TO_WAIT)
     try:
         yield

@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dre_plugins.engine.files import atomic_write, regular
+from dre_plugins.engine.files import atomic_write, make_folder, regular
 from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.recorded import Header, RecordedStudy, RecordedTrial
 from dre_plugins.recommend.directions import Directions
@@ -136,7 +136,7 @@ class Recorder:
         flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)  # else Windows adds \r
         path = self._path
         if path is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
             path = self._folder / f"{self._header.study}-{uuid.uuid4().hex[:12]}{SUFFIX}"
             lines = header_line(self._header) + lines
             flags |= os.O_CREAT | os.O_EXCL
@@ -216,7 +216,7 @@ def import_task(folder: Path, task: Task, present: set[str]) -> bool:
     lines = [header_line(header), space_line(task.space)]
     for number, trial in enumerate(task.trials()):
         lines.append(trial_line(number, RecordedTrial(trial, header.began), header))
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     # As a whole, as a part of it would count as known when it is imported again.
     with atomic_write(folder / f"{study}-import{SUFFIX}") as unfinished:
         unfinished.write_bytes(b"".join(lines))

@@ -285,7 +285,19 @@ def test_a_worker_that_cannot_wait_trains_the_same(memory, trainings, monkeypatc
         tune(memory, 0)
     after = Prior.load(prior).ensemble.parameters
     assert all(torch.equal(before[name], after[name]) for name in before)
+    # The lock is a colleague's file.
+    monkeypatch.setattr(filelock.FileLock, "acquire", Mock(side_effect=PermissionError))
+    assert tune(memory, 0).stats["past_studies"] == 1
     assert trainings == [1, 1]
+
+
+def test_who_may_write_to_the_folder_may_write_to_those_in_it(memory):
+    memory.path.mkdir()
+    memory.path.chmod(0o2775)
+    write_study(memory, "past")
+    tune(memory, 0)
+    folders = memory.path, memory.records, memory.priors, memory.choices
+    assert {folder.stat().st_mode & 0o7777 for folder in folders} == {0o2775}
 
 
 def test_workers_of_a_study_keep_to_what_was_chosen_first(memory, trainings):
