@@ -178,20 +178,28 @@ def identity_of(task: Task) -> str:
 
 
 def has_grown(task: Task, earlier: Task) -> bool:
-    """Return whether a past task is an earlier one with more trials, or with longer ones."""
+    """Return whether a past task is an earlier one with more trials, or with longer ones.
+
+    Trials that were running may have failed since, but not all of them: that is another run.
+    """
     if unnumbered(task.name) != unnumbered(earlier.name) or len(task) < len(earlier):
         return False
-    trials = iter(task.trials())
-    return all(any(_goes_on(before, trial) for trial in trials) for before in earlier.trials())
+    trials, have_failed = iter(task.trials()), []
+    for before in earlier.trials():
+        trial = next((trial for trial in trials if _goes_on(before, trial)), None)
+        if trial is None:
+            return False
+        have_failed.append(trial.state is not before.state and trial.state is TrialState.FAILED)
+    return not all(have_failed)
 
 
 def _goes_on(before: Trial, trial: Trial) -> bool:
     """Return whether a trial is an earlier one, which may have been running then."""
     ours, theirs = before.configuration, trial.configuration
     is_same = replace(before, configuration=theirs) == trial
-    is_longer = bool(before.rungs) and before.rungs.items() < trial.rungs.items()
+    is_longer = before.rungs.items() < trial.rungs.items() or trial.state is TrialState.FAILED
     return (
-        (is_same or is_longer)
+        (is_same or (bool(before.rungs) and is_longer))
         and ours.keys() == theirs.keys()
         and all(_agree(value, theirs[name]) for name, value in ours.items())
     )
