@@ -26,7 +26,7 @@ from dre_plugins.recommend.lists import (
 )
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, Integer
-from dre_plugins.space.base import Array, Mask
+from dre_plugins.space.base import SLACK, Array, Mask
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.archive import MetadataError
@@ -102,7 +102,7 @@ class Task:
         return cls(name, space, units, final_values(ended), failed, rungs)
 
     def trials(self) -> list[Trial]:
-        """Return the evaluations as trials, of which numbers may lie outside their ranges."""
+        """Return the evaluations as trials, of which numbers may not be in their domains."""
         return [
             Trial(
                 configuration=self._configuration(row),
@@ -121,10 +121,12 @@ class Task:
         configuration = self.space.to_configuration(self.units[row])
         for name, unit in zip(self.space.names, self.units[row], strict=True):
             domain = self.space.domains[name]
-            is_outside = name in configuration and not 0.0 <= unit <= 1.0
-            if is_outside and isinstance(domain, (Float, Integer)):
+            if name not in configuration or not isinstance(domain, (Float, Integer)):
+                continue
+            units = np.array([unit])
+            if abs(domain.snap(units)[0] - unit) > SLACK:  # outside, or between values of a grid
                 # Rounded, as decoding a unit adds digits.
-                number = float(f"{domain.numbers(np.array([unit]))[0]:.12g}")
+                number = float(f"{domain.numbers(units)[0]:.12g}")
                 configuration[name] = round(number) if isinstance(domain, Integer) else number
         return configuration
 
