@@ -24,7 +24,7 @@ from dre_plugins.recommend.lists import (
     pruning_steps,
     ranked_lists,
 )
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import ConstraintState, Trial, TrialState, constraint_states
 from dre_plugins.space import Float, Integer
 from dre_plugins.space.base import SLACK, Array, Mask
 from dre_plugins.space.search_space import SearchSpace
@@ -84,10 +84,18 @@ class Task:
     def from_trials(cls, name: str, space: SearchSpace, trials: Sequence[Trial]) -> Task:
         """Return the task that trials describe; running ones are left out.
 
+        A trial that violates a constraint has failed.
+
         Raises:
             ValueError: A configuration has a value that can never belong to its domain.
         """
-        ended = [trial for trial in trials if trial.state is not TrialState.RUNNING]
+        ended = [
+            replace(trial, state=TrialState.FAILED, value=None)
+            if state is ConstraintState.VIOLATED
+            else trial
+            for trial, state in zip(trials, constraint_states(trials), strict=True)
+            if trial.state is not TrialState.RUNNING
+        ]
         failed = np.array([has_failed(trial) for trial in ended], dtype=np.bool_)
         rungs: dict[float, Array] = {}
         for step in sorted({float(step) for trial in ended for step in trial.rungs}):
