@@ -52,9 +52,12 @@ class ParameterAxis:
     def edges(self) -> Array:
         """Return the borders between the places, outer ones included `[G + 1]`."""
         places = np.log(self.places()) if self.is_log else self.places()
-        between = (places[1:] + places[:-1]) / 2
-        first, last = 2 * places[:1] - between[:1], 2 * places[-1:] - between[-1:]
-        edges = np.concatenate([first, between, last])
+        if len(places) == 1:
+            edges = places + np.array([-0.5, 0.5])
+        else:
+            between = (places[1:] + places[:-1]) / 2
+            first, last = 2 * places[:1] - between[:1], 2 * places[-1:] - between[-1:]
+            edges = np.concatenate([first, between, last])
         return np.exp(edges) if self.is_log else edges
 
     def label(self, panel: Axes, side: Literal["x", "y"]) -> None:

@@ -37,7 +37,7 @@ def metadata_from_studies(
 
     Args:
         studies: A study, a storage or the URL of one, such as "sqlite:///study.db", or several.
-        study_names: The studies to keep; None: all.
+        study_names: The studies to keep, or one of them; None: all.
 
     Raises:
         ValueError: A storage cannot be read, or has no study of a name in `study_names`.
@@ -48,7 +48,8 @@ def metadata_from_studies(
     is_list = isinstance(studies, Iterable) and not hasattr(studies, "keys")  # as data frames have
     require(is_list, "studies", studies, remedy)
     sources = [*studies]
-    wanted = None if study_names is None else set(study_names)
+    named = [study_names] if isinstance(study_names, str) else study_names
+    wanted = None if named is None else set(named)
     names: list[str] = []
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
