@@ -135,7 +135,8 @@ class Task:
             if abs(domain.snap(units)[0] - unit) > SLACK:  # outside, or between values of a grid
                 # Rounded, as decoding a unit adds digits.
                 number = float(f"{domain.numbers(units)[0]:.12g}")
-                configuration[name] = round(number) if isinstance(domain, Integer) else number
+                is_whole = isinstance(domain, Integer)
+                configuration[name] = math.floor(number + 0.5) if is_whole else number
         return configuration
 
     def _state(self, row: int) -> TrialState:
