@@ -285,8 +285,9 @@ def test_a_worker_that_cannot_wait_trains_the_same(memory, trainings, monkeypatc
         tune(memory, 0)
     after = Prior.load(prior).ensemble.parameters
     assert all(torch.equal(before[name], after[name]) for name in before)
-    # The lock is a colleague's file.
+    # The lock and what is to be deleted are files of a colleague.
     monkeypatch.setattr(filelock.FileLock, "acquire", Mock(side_effect=PermissionError))
+    monkeypatch.setattr(Memory, "shrink", Mock(side_effect=PermissionError))
     assert tune(memory, 0).stats["past_studies"] == 1
     assert trainings == [1, 1]
 
