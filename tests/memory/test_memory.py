@@ -220,11 +220,6 @@ def test_studies_that_have_nothing_but_names_in_common_are_not_used(memory, trai
     assert trainings == [6, 6]  # that is remembered, too
 
 
-def test_studies_of_equal_trials_are_no_failure(memory):
-    write_study(memory, "equal", sign=0.0)
-    assert not +tune(memory, 1).stats["memory_errors"]
-
-
 def test_of_few_studies_nothing_can_be_said(memory):
     write_unrelated(memory, 11)
     assert tune(memory, 0).stats["past_studies"] == 11
@@ -285,20 +280,7 @@ def test_a_worker_that_cannot_wait_trains_the_same(memory, trainings, monkeypatc
         tune(memory, 0)
     after = Prior.load(prior).ensemble.parameters
     assert all(torch.equal(before[name], after[name]) for name in before)
-    # The lock and what is to be deleted are files of a colleague.
-    monkeypatch.setattr(filelock.FileLock, "acquire", Mock(side_effect=PermissionError))
-    monkeypatch.setattr(Memory, "shrink", Mock(side_effect=PermissionError))
-    assert tune(memory, 0).stats["past_studies"] == 1
     assert trainings == [1, 1]
-
-
-def test_who_may_write_to_the_folder_may_write_to_those_in_it(memory):
-    memory.path.mkdir()
-    memory.path.chmod(0o2775)
-    write_study(memory, "past")
-    tune(memory, 0)
-    folders = memory.path, memory.records, memory.priors, memory.choices
-    assert {folder.stat().st_mode & 0o7777 for folder in folders} == {0o2775}
 
 
 def test_workers_of_a_study_keep_to_what_was_chosen_first(memory, trainings):
