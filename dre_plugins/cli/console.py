@@ -30,11 +30,19 @@ def printable(text: str) -> str:
 
 
 class SafeConsole(Console):
-    """A console that escapes control characters of texts; its own colours are printed."""
+    """A console that escapes control characters of texts, and what its encoding lacks.
+
+    Its own colours are printed.
+    """
+
+    def _escaped(self, text: str) -> str:
+        # Files and pipes of Windows, for example, have few characters.
+        encoded = printable(text).encode(self.encoding, errors="backslashreplace")
+        return encoded.decode(self.encoding)
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a text with the width that it will have when printed."""
-        return super().render_str(printable(text), **options)
+        return super().render_str(self._escaped(text), **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -44,7 +52,7 @@ class SafeConsole(Console):
             if segment.control:
                 yield segment
             else:
-                yield Segment(printable(segment.text), segment.style)
+                yield Segment(self._escaped(segment.text), segment.style)
 
 
 def console() -> Console:

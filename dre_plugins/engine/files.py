@@ -36,6 +36,20 @@ def regular(path: str | os.PathLike[str]) -> Path:
     return path
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder unless it exists, with the permissions of the one that it is in.
+
+    Whoever may write to the folder that a team shares may write to folders in it, too.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return
+    with suppress(PermissionError):  # some network drives have none to set
+        path.chmod(stat.S_IMODE(path.parent.stat().st_mode))
+
+
 def sibling_path(path: Path, suffix: str) -> Path:
     """Return a new name in the same folder, which no other thread or process has."""
     return path.with_name(f".{path.name[:_LONGEST]}.{uuid.uuid4().hex}{suffix}")

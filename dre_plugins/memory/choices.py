@@ -58,7 +58,8 @@ def _prior_for(
     path = kept.choices / f"{study}-{key}.json"
     chosen = _read(path, kept)
     if chosen is None:
-        kept.shrink()
+        with suppress(PermissionError):  # of files that only the colleagues who own them delete
+            kept.shrink()
         index = memory.index()
         likely = newest_with(index, space, without=study) if isinstance(space, str) else space
         entries = [] if likely is None else select(index, likely, without=study)

@@ -16,7 +16,7 @@ import filelock
 import numpy as np
 
 from dre_plugins._version import __version__
-from dre_plugins.engine.files import sibling_path
+from dre_plugins.engine.files import make_folder, sibling_path
 from dre_plugins.recommend.explanation import abbreviated
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
@@ -61,7 +61,7 @@ def trained_prior(
     # Another version may train another prior on the same tasks.
     name = f"{digest_of(metadata.tasks)}-{__version__}{'-ahead' if is_pretraining else ''}"
     path = folder / f"{name}.safetensors"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with _training_lock(path):
         rejected = path.with_suffix(REJECTED)
         if path.is_file() or rejected.is_file():
@@ -85,11 +85,12 @@ def are_related(metadata: MetaDataset) -> bool:
     """Return whether one half of past studies predicts the order of the other half's trials.
 
     If not, parameters of the same name have a different meaning in each study, and a prior would
-    mislead the next one.
+    mislead the next one; or no study has two trials that differ.
     """
-    if len(metadata) < MIN_TO_COMPARE:
-        return True
-    halves = metadata.tasks[0::2], metadata.tasks[1::2]
+    tasks = tuple(task for task in metadata if task.lists())
+    if len(tasks) < MIN_TO_COMPARE:
+        return bool(tasks)
+    halves = tasks[0::2], tasks[1::2]
     found = [
         correlation
         for training, held_out in (halves, halves[::-1])
@@ -122,7 +123,7 @@ def write_once(path: Path) -> Iterator[Path]:
 
     Where a file system has no hard links, the last of several writers at once wins.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     unfinished = sibling_path(path, path.suffix)
     try:
         yield unfinished
@@ -141,7 +142,7 @@ def write_once(path: Path) -> Iterator[Path]:
 def _training_lock(path: Path) -> Iterator[None]:
     """Let one process at a time train a prior; without a lock after a while, go on regardless."""
     lock = filelock.FileLock(path.with_suffix(".lock"))
-    with suppress(filelock.Timeout, NotImplementedError):
+    with suppress(filelock.Timeout, NotImplementedError, PermissionError):  # a colleague's file
         lock.acquire(timeout=SECONDS_TO_WAIT)
     try:
         yield

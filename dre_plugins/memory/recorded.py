@@ -6,20 +6,13 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from dre_plugins.recommend.directions import SIGNS
-from dre_plugins.recommend.trials import (
-    ConstraintState,
-    Trial,
-    TrialState,
-    constraint_states,
-    feasible_positions,
-    observed_trials,
-)
+from dre_plugins.recommend.trials import Trial, feasible_positions, observed_trials
 from dre_plugins.space.base import is_real
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
@@ -111,16 +104,10 @@ class RecordedStudy:
         return max(single, key=lambda trial: trial.value or 0.0, default=None)
 
     def task(self) -> Task:
-        """Return the study as a past task; a trial that violates a constraint has failed."""
+        """Return the study as a past task."""
         if len(self.header.directions) != 1:
             raise ValueError(f"Study {self.header.title!r} has several objectives.")
-        history = self.history()
-        violated = [state is ConstraintState.VIOLATED for state in constraint_states(history)]
-        learnt = [
-            replace(trial, state=TrialState.FAILED, value=None) if is_violated else trial
-            for trial, is_violated in zip(history, violated, strict=True)
-        ]
-        return Task.from_trials(self.header.title, self.space(), learnt)
+        return Task.from_trials(self.header.title, self.space(), self.history())
 
     def space(self) -> SearchSpace:
         """Return the search space, or the union of several with conditions learnt from trials."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dre_plugins.engine.files import atomic_write, regular
+from dre_plugins.engine.files import atomic_write, make_folder, regular
 from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.recorded import Header, RecordedStudy, RecordedTrial
 from dre_plugins.recommend.directions import Directions
@@ -136,7 +136,7 @@ class Recorder:
         flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)  # else Windows adds \r
         path = self._path
         if path is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
             path = self._folder / f"{self._header.study}-{uuid.uuid4().hex[:12]}{SUFFIX}"
             lines = header_line(self._header) + lines
             flags |= os.O_CREAT | os.O_EXCL
@@ -178,20 +178,28 @@ def identity_of(task: Task) -> str:
 
 
 def has_grown(task: Task, earlier: Task) -> bool:
-    """Return whether a past task is an earlier one with more trials, or with longer ones."""
+    """Return whether a past task is an earlier one with more trials, or with longer ones.
+
+    Trials that were running may have failed since, but not all of them: that is another run.
+    """
     if unnumbered(task.name) != unnumbered(earlier.name) or len(task) < len(earlier):
         return False
-    trials = iter(task.trials())
-    return all(any(_goes_on(before, trial) for trial in trials) for before in earlier.trials())
+    trials, have_failed = iter(task.trials()), []
+    for before in earlier.trials():
+        trial = next((trial for trial in trials if _goes_on(before, trial)), None)
+        if trial is None:
+            return False
+        have_failed.append(trial.state is not before.state and trial.state is TrialState.FAILED)
+    return not all(have_failed)
 
 
 def _goes_on(before: Trial, trial: Trial) -> bool:
     """Return whether a trial is an earlier one, which may have been running then."""
     ours, theirs = before.configuration, trial.configuration
     is_same = replace(before, configuration=theirs) == trial
-    is_longer = bool(before.rungs) and before.rungs.items() < trial.rungs.items()
+    is_longer = before.rungs.items() < trial.rungs.items() or trial.state is TrialState.FAILED
     return (
-        (is_same or is_longer)
+        (is_same or (bool(before.rungs) and is_longer))
         and ours.keys() == theirs.keys()
         and all(_agree(value, theirs[name]) for name, value in ours.items())
     )
@@ -216,7 +224,7 @@ def import_task(folder: Path, task: Task, present: set[str]) -> bool:
     lines = [header_line(header), space_line(task.space)]
     for number, trial in enumerate(task.trials()):
         lines.append(trial_line(number, RecordedTrial(trial, header.began), header))
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     # As a whole, as a part of it would count as known when it is imported again.
     with atomic_write(folder / f"{study}-import{SUFFIX}") as unfinished:
         unfinished.write_bytes(b"".join(lines))

@@ -52,9 +52,9 @@ class ParameterAxis:
     def edges(self) -> Array:
         """Return the borders between the places, outer ones included `[G + 1]`."""
         places = np.log(self.places()) if self.is_log else self.places()
-        between = (places[1:] + places[:-1]) / 2
-        first, last = 2 * places[:1] - between[:1], 2 * places[-1:] - between[-1:]
-        edges = np.concatenate([first, between, last])
+        steps = np.diff(places) if len(places) > 1 else np.ones(1)
+        first, last = places[:1] - steps[:1] / 2, places[-1:] + steps[-1:] / 2
+        edges = np.concatenate([first, (places[1:] + places[:-1]) / 2, last])
         return np.exp(edges) if self.is_log else edges
 
     def label(self, panel: Axes, side: Literal["x", "y"]) -> None:

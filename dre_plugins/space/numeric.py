@@ -19,6 +19,7 @@ import numpy as np
 from dre_plugins.space import ranges
 from dre_plugins.space.base import (
     FARTHEST,
+    SLACK,
     Array,
     Domain,
     UnsupportedDomainError,
@@ -45,8 +46,6 @@ _ON_GRID = 1e-8
 _NOISE = 4 * sys.float_info.epsilon  # and so are values within rounding errors of it
 # A warped range that is narrower than this is linear for all purposes, and is treated so.
 _NARROW = 1e-4
-# Slack of comparisons between canonical units.
-_SLACK = 1e-10
 # Where the unbounded normal distribution is cut, in standard deviations.
 _NORMAL_CUT = 4.0
 
@@ -152,8 +151,8 @@ class _Numeric(Domain):
     def numbers(self, units: Array) -> Array:
         """Return the values at `units` as floats, `[C]` -> `[C]`; NaN passes.
 
-        As `from_unit` for many units at once, but units outside `[0, 1]` extrapolate, so that
-        `number_units` finds them again.
+        As `from_unit` for many units at once, but units outside `[0, 1]` extrapolate, and those
+        between the centres of bins interpolate, so that `number_units` finds them again.
         """
         with np.errstate(over="ignore"):
             values = self._warp.inverse(self._start + units * self._width)
@@ -164,7 +163,8 @@ class _Numeric(Domain):
         n = float(grid.n)
         index = self.index(units) if self.is_binned else np.minimum(np.floor(units * n), n - 1.0)
         listed = grid.low + index * grid.step
-        return np.where((units >= 0.0) & (units <= 1.0), listed, values)
+        is_listed = np.abs(self.snap(units) - units) <= SLACK
+        return np.where(is_listed, listed, values)
 
     def _positions(self, numbers: Array) -> Array:
         return (self._warp.forward(numbers) - self._start) / self._width
@@ -232,7 +232,7 @@ class _Numeric(Domain):
         # A bound between two values of a grid belongs to the next value inside the range.
         first = -math.inf if low is None else self._bound(low, np.ceil, -_ON_GRID)
         last = math.inf if high is None else self._bound(high, np.floor, _ON_GRID)
-        return first - _SLACK, last + _SLACK
+        return first - SLACK, last + SLACK
 
     def _bound(self, value: Any, rounding: np.ufunc, slack: float) -> float:
         unit = self.to_unit(value)

@@ -26,7 +26,9 @@ def metadata_of_beliefs(
 
     They may lack parameters. A ValueError says that there are none, or one is not in the space.
     """
-    require(len(configurations) > 0, "configurations", configurations, "at least one")
+    is_list = isinstance(configurations, Sequence) and len(configurations) > 0
+    are_given = is_list and all(isinstance(given, Mapping) for given in configurations)
+    require(are_given, "configurations", configurations, "at least one, in a list")
     for configuration in configurations:
         unknown = [name for name in configuration if name not in space.domains]
         require(not unknown, "configurations", unknown, f"made of {[*space.domains]}")

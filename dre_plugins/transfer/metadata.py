@@ -17,10 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.recommend.lists import final_values, has_failed
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.lists import (
+    TrialList,
+    final_values,
+    has_failed,
+    pruning_steps,
+    ranked_lists,
+)
+from dre_plugins.recommend.trials import ConstraintState, Trial, TrialState, constraint_states
 from dre_plugins.space import Float, Integer
-from dre_plugins.space.base import Array, Mask
+from dre_plugins.space.base import SLACK, Array, Mask
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.archive import MetadataError
@@ -78,10 +84,18 @@ class Task:
     def from_trials(cls, name: str, space: SearchSpace, trials: Sequence[Trial]) -> Task:
         """Return the task that trials describe; running ones are left out.
 
+        A trial that violates a constraint has failed.
+
         Raises:
             ValueError: A configuration has a value that can never belong to its domain.
         """
-        ended = [trial for trial in trials if trial.state is not TrialState.RUNNING]
+        ended = [
+            replace(trial, state=TrialState.FAILED, value=None)
+            if state is ConstraintState.VIOLATED
+            else trial
+            for trial, state in zip(trials, constraint_states(trials), strict=True)
+            if trial.state is not TrialState.RUNNING
+        ]
         failed = np.array([has_failed(trial) for trial in ended], dtype=np.bool_)
         rungs: dict[float, Array] = {}
         for step in sorted({float(step) for trial in ended for step in trial.rungs}):
@@ -96,7 +110,7 @@ class Task:
         return cls(name, space, units, final_values(ended), failed, rungs)
 
     def trials(self) -> list[Trial]:
-        """Return the evaluations as trials, of which numbers may lie outside their ranges."""
+        """Return the evaluations as trials, of which numbers may not be in their domains."""
         return [
             Trial(
                 configuration=self._configuration(row),
@@ -115,17 +129,36 @@ class Task:
         configuration = self.space.to_configuration(self.units[row])
         for name, unit in zip(self.space.names, self.units[row], strict=True):
             domain = self.space.domains[name]
-            is_outside = name in configuration and not 0.0 <= unit <= 1.0
-            if is_outside and isinstance(domain, (Float, Integer)):
+            if name not in configuration or not isinstance(domain, (Float, Integer)):
+                continue
+            units = np.array([unit])
+            if abs(domain.snap(units)[0] - unit) > SLACK:  # outside, or between values of a grid
                 # Rounded, as decoding a unit adds digits.
-                number = float(f"{domain.numbers(np.array([unit]))[0]:.12g}")
-                configuration[name] = round(number) if isinstance(domain, Integer) else number
+                number = float(f"{domain.numbers(units)[0]:.12g}")
+                is_whole = isinstance(domain, Integer)
+                configuration[name] = math.floor(number + 0.5) if is_whole else number
         return configuration
 
     def _state(self, row: int) -> TrialState:
         if self.failed[row]:
             return TrialState.FAILED
         return TrialState.PRUNED if math.isnan(self.values[row]) else TrialState.COMPLETE
+
+    def lists(self) -> list[TrialList]:
+        """Return the ranked lists of the evaluations, by the rules of a running study.
+
+        Those whose values are all the same say nothing and are left out.
+        """
+        pruned = np.isnan(self.values) & ~self.failed
+        last = np.full(len(self), np.nan)
+        for step in sorted(self.rungs):
+            last[~np.isnan(self.rungs[step])] = step
+        # A trial that was pruned before it reported anything counts as failed.
+        failed = self.failed | (pruned & np.isnan(last))
+        steps = pruning_steps(last[pruned & ~failed].tolist())
+        rungs = [self.rungs[step] for step in steps]
+        found = ranked_lists(self.values, failed, rungs, len(self))
+        return [part for part in found if len(part.ranks) and np.ptp(part.ranks) > 0]
 
     def __len__(self) -> int:
         return len(self.values)

@@ -97,13 +97,13 @@ class Prior:
         'Apache-2.0'
     """
 
-    ensemble: DeepRankingEnsemble
+    ensemble: DeepRankingEnsemble = field(repr=False)  # thousands of weights
     space: SearchSpace
     card: Card
-    favourites: Array
+    favourites: Array = field(repr=False)
     mapping: Mapping[str, str] = field(default_factory=dict)
-    contexts: NDArray[np.float32] | None = None
-    portfolio: Array | None = None
+    contexts: NDArray[np.float32] | None = field(default=None, repr=False)
+    portfolio: Array | None = field(default=None, repr=False)
     remark: str = ""
     past_studies: tuple[str, ...] = ()
 

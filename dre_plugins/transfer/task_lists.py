@@ -17,14 +17,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.sorting import rank_normalised
-from dre_plugins.recommend.lists import TrialList, pruning_steps, ranked_lists
 from dre_plugins.space.base import Array, Features
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
-
-# A list of two values that differ is the shortest that says anything.
-MIN_LENGTH = 2
 
 # One list: its features `[N, D]`, its ranks `[N]` and its weight.
 Row = tuple[Features, Array, float]
@@ -70,15 +66,14 @@ class TaskLists:
         """Arrange tasks into lists, with features of `space`.
 
         Failures are tied at the end of a list. Each step at which many trials were pruned makes a
-        further list. Lists whose values are all the same are left out; a ValueError says that none
-        is left.
+        further list. Lists whose values are all the same are left out, see `Task.lists`; a
+        ValueError says that none is left.
         """
         rows: list[Row] = []
         for task in tasks:
             encoded = space.features(units_in(space, task))
-            for entries in _lists_of(task):
-                if len(entries.trials) >= MIN_LENGTH and entries.ranks.min() < entries.ranks.max():
-                    rows.append((encoded[entries.trials], entries.ranks, entries.weight))
+            for entries in task.lists():
+                rows.append((encoded[entries.trials], entries.ranks, entries.weight))
         if not rows:
             raise ValueError(
                 f"None of {len(tasks)} past tasks has two evaluations that differ, so there is "
@@ -107,15 +102,3 @@ def evenly_spaced(length: int, count: int) -> list[int]:
     """Return at most `count` positions among `length`, ends included."""
     places: Array = np.linspace(0, length - 1, min(count, length)).round()
     return [int(place) for place in places]
-
-
-def _lists_of(task: Task) -> list[TrialList]:
-    """Return the lists of the trials of a task, by the rules of a running study."""
-    pruned = np.isnan(task.values) & ~task.failed
-    last = np.full(len(task), np.nan)
-    for step in sorted(task.rungs):
-        last[~np.isnan(task.rungs[step])] = step
-    # A trial that was pruned before it reported anything counts as failed.
-    failed = task.failed | (pruned & np.isnan(last))
-    steps = pruning_steps(last[pruned & ~failed].tolist())
-    return ranked_lists(task.values, failed, [task.rungs[step] for step in steps], len(task))

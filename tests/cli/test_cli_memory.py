@@ -186,17 +186,21 @@ def test_a_study_that_has_grown_takes_the_place_of_what_was_imported_before(dre,
         assert [entry.n_trials for entry in other.index().entries] == [n]
 
 
-def test_a_study_has_grown_if_trials_that_were_running_went_on():
+def test_a_study_has_grown_if_trials_that_were_running_went_on_or_failed():
     def task(high, n_reports):
         space = SearchSpace({"x": Float(0.1, high)})  # inferred: 0.2117 is rounded differently
         trials = [
             Trial({"x": x}, TrialState.PRUNED, None, dict.fromkeys(range(n), 1.0))
             for x, n in ((0.2117, 9), (0.3, n_reports))
         ]
+        if not n_reports:
+            trials[1] = Trial(trials[1].configuration, TrialState.FAILED)
         return Task.from_trials("s", space, trials)
 
     assert records.has_grown(task(0.6, 9), task(0.3123, 4))
+    assert records.has_grown(task(0.6, 0), task(0.3123, 4))
     assert not records.has_grown(task(0.6, 4), task(0.3123, 9))
+    assert not records.has_grown(task(0.6, 9), task(0.3123, 0))
 
 
 def test_only_files_of_dre_import_and_urls_are_imported(dre, memory, table):

@@ -82,6 +82,24 @@ def test_a_table_of_a_stranger(dre, tmp_path, name):
     assert_harmless(dre("import", "csv", path, "--value", "z", "-o", output, code=1))
 
 
+def test_the_question_whether_to_forget_studies_of_a_stranger(dre, tmp_path, name):
+    testing = pytest.importorskip("typer.testing")
+    from dre_plugins.cli.app import app
+
+    write_tasks(tmp_path / "tasks.json", name)
+    dre("memory", "import", tmp_path / "tasks.json", "--memory", tmp_path)
+    command = ["memory", "forget", f"{name}0", "--memory", str(tmp_path)]
+    assert_harmless(testing.CliRunner().invoke(app, command, input="n\n"))
+
+
+def test_what_an_encoding_lacks_is_escaped(tmp_path):
+    from dre_plugins.cli.console import SafeConsole
+
+    with (tmp_path / "out").open("w", encoding="cp1252") as file:
+        SafeConsole(file=file).print("\u7814 …")
+    assert (tmp_path / "out").read_text(encoding="cp1252") == "\\u7814 …\n"
+
+
 @given(st.text())
 def test_any_text_is_printed_as_it_is_or_escaped(text):
     pytest.importorskip("rich")

@@ -21,6 +21,11 @@ def test_trials_that_contradict_past_studies_do_without_them(memory, sign):
         assert min(loss(trial.configuration) for trial in study.trials) < 1.0
 
 
+def test_past_trials_that_are_all_equal_are_no_failure(memory):
+    write_studies(memory, "a", sign=0.0)
+    assert not tune(memory, 1).stats["memory_errors"]
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_failure_does_not_contradict_past_studies(memory, bad):
     write_studies(memory, "abc", 30)

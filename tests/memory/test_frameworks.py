@@ -252,7 +252,9 @@ def test_of_studies_that_contradict_each_other_the_nearest_are_learnt_from():
     assert study.sampler.explain(study, 0).past_studies == "number"
 
 
-def test_a_storage_without_other_studies_is_as_good_as_none(storage):
+def test_a_storage_without_studies_that_say_anything_is_as_good_as_none(storage):
+    add_past(storage, "single", 1)
+    add_past(storage, "equal", objective=lambda trial: 0.0 * objective(trial))
     study = optimize(3, storage=storage, past_studies="storage")
     assert params_of(study) == params_of(optimize(3))
 

@@ -1,10 +1,15 @@
-"""A team: several processes tune three studies at once in one memory, and some are killed."""
+"""A team: several processes tune three studies at once in one memory, and some are killed.
+
+Colleagues may write to its folders, but not to each other's files.
+"""
 
 import multiprocessing
 import random
 import signal
 import time
+from unittest.mock import Mock
 
+import filelock
 import optuna
 import pytest
 from optuna.trial import TrialState
@@ -87,3 +92,17 @@ def test_killed_processes_damage_nothing_and_lose_no_trial_that_had_ended(tmp_pa
             kept = recorded.trials[trial.number].trial
             assert (kept.configuration, kept.value) == (trial.params, -trial.value)
     assert tune(memory, 1).stats["past_studies"] == N_PAST + N_STUDIES
+
+
+@pytest.mark.usefixtures("small_priors")
+def test_what_a_colleague_has_made_stops_no_study(memory, monkeypatch):
+    memory.path.mkdir()
+    memory.path.chmod(0o2775)
+    write_studies(memory, "a")
+    tune(memory, 0)
+    folders = memory.path, memory.records, memory.priors, memory.choices
+    assert {folder.stat().st_mode & 0o7777 for folder in folders} == {0o2775}
+    # The lock and what is to be deleted are files of a colleague.
+    monkeypatch.setattr(filelock.FileLock, "acquire", Mock(side_effect=PermissionError))
+    monkeypatch.setattr(Memory, "shrink", Mock(side_effect=PermissionError))
+    assert tune(memory, 0).stats["past_studies"] == 1

@@ -10,7 +10,7 @@ import pytest
 
 from dre_plugins import AskTell, plots
 from dre_plugins.recommend import TrialState
-from dre_plugins.space import Float, Normal
+from dre_plugins.space import Float, Integer, Normal
 
 SPACE = {"much": Float(0.0, 1.0), "little": Float(0.0, 1.0)}
 
@@ -50,6 +50,16 @@ def test_running_stopped_and_failed_trials_and_several_objectives(settings):
         several.add({"much": much, "little": little}, (much, little))
     bars = plots.plot_rank_importances(several, settings=settings, objective=1)
     assert [text.get_text() for text in bars.get_yticklabels()][-1] == "little"
+
+
+def test_a_parameter_of_one_value(settings):
+    study = AskTell({"x": Float(0.0, 1.0), "n": Integer(5, 5)}, seed=0)
+    for x in (0.2, 0.6, 0.8):
+        study.add({"x": x, "n": 5}, x)
+    for params in ("n", ["x", "n"]):
+        panel = plots.plot_predicted_ranks(study, params, settings=settings)[0]
+        limits = panel.get_xlim() if params == "n" else panel.get_ylim()
+        assert limits == pytest.approx((4.5, 5.5))
 
 
 def test_a_normal_distribution_is_an_axis_of_numbers(settings):

@@ -145,8 +145,9 @@ def test_what_a_rule_raises_names_the_configuration() -> None:
     with pytest.raises(RuleError, match=r"ZeroDivisionError: .*'low': 3") as raised:
         Rule(MIXED, lambda c: c["low"] / 0 > 1).allows({"low": 3})
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
-    with pytest.raises(RuleError, match="returned None"):
-        Rule(MIXED, lambda c: None).allows({"low": 3})
+    for nothing, name in ((lambda c: None, "None"), (lambda c: (c[n] for n in c), "<generator")):
+        with pytest.raises(RuleError, match=f"returned {name}"):
+            Rule(MIXED, nothing).allows({"low": 3})
 
 
 def test_a_rule_that_reads_an_inactive_parameter() -> None:

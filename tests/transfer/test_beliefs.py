@@ -52,6 +52,7 @@ def test_a_wrong_belief_is_given_up() -> None:
     ("configurations", "match"),
     [
         ([], "configurations must be at least one"),
+        ({"x": 0.5}, "configurations must be at least one"),
         ([{"z": 1.0}], r"configurations must be made of"),
         ([{"x": 2.0}], "x must be in"),
     ],

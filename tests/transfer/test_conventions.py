@@ -54,10 +54,15 @@ def carried(ours: dict[str, Domain], theirs: dict[str, Domain], values: dict[str
         ({"lgbm-lr": RATE, "lgbm-num-leaves": Integer(2, 64)}, BOOSTING,
          {"lgbm-lr": 0.1, "lgbm-num-leaves": 31}, {"learning_rate": 0.1, "num_leaves": 31}),
         ({"model.lr": RATE}, NETWORK, {"model.lr": 0.1}, {"lr": 0.1}),
-        *[({"max_depth": ours}, {"max_depth": Integer(1, 16)}, {"max_depth": value},
+        *[({"max_depth": ours}, {"max_depth": theirs}, {"max_depth": value},
            {"max_depth": expected})
-          for ours, value, expected in [
-              (Integer(-1, 9), 0, 16), (Integer(-1, 9), 1, 1), (Categorical((None, 5)), None, 16),
+          for ours, theirs, value, expected in [
+              (Integer(-1, 9), Integer(1, 16), 0, 16), (Integer(-1, 9), Integer(1, 16), 1, 1),
+              (Categorical((None, 5)), Integer(1, 16), None, 16),
+              (Categorical((None, 5)), Ordinal((-1, 3, 5)), None, -1),
+              (Ordinal((-1, 5)), Categorical(("none", 5)), -1, "none"),
+              (Integer(-1, 9), Categorical((None, 5)), -1, None),
+              (Integer(-1, 9), Integer(0, 16), -1, 0), (Integer(-1, 9), Integer(0, 16), 7, 7),
           ]],
         ({"max_depth": Categorical(("low", 5))}, {"max_depth": Integer(1, 16)},
          {"max_depth": "low"}, {}),

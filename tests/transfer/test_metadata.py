@@ -80,6 +80,9 @@ def test_trials_come_back_as_they_were() -> None:
     arrays = [trial.configuration["array"] for trial in made.trials()[:3]]
     assert arrays == [(1, (2,)), True, 1]
     assert made.trials()[0].configuration["lr"] == 2.5  # beyond its range
+    space = SearchSpace({"n": Integer(0, 100, step=10)})
+    (trial,) = Task.from_trials("grid", space, [Trial({"n": 15}, COMPLETE, 0.0)]).trials()
+    assert trial.configuration == {"n": 15}  # between two values of its grid
 
 
 def test_the_lists_of_a_task_are_those_of_its_trials() -> None:

@@ -76,13 +76,13 @@ class PriorSource:
         self._names: frozenset[str] = frozenset()
         self._without: dict[str, StudyPrior] = {}
         self._memory = Memory.of(memory)
-        self._learns_from_storage = past_studies == STORAGE
+        self._learns_from_storage = isinstance(past_studies, str) and past_studies == STORAGE
         self._learns_from_memory = past_studies is None and yields_to_memory(prior)
         # By the name of a study.
         self._storages: dict[str, StudiesOfStorage] = {}
         self._memories: dict[str, StudyMemory] = {}
         self._found: dict[tuple[str, tuple[str, ...]], StudyPrior] = {}
-        if past_studies is None or past_studies == STORAGE:
+        if past_studies is None or self._learns_from_storage:
             self._whole = StudyPrior(prior_from(prior, settings.preset))
             return
         if not isinstance(past_studies, MetaDataset):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -37,18 +37,19 @@ def metadata_from_studies(
 
     Args:
         studies: A study, a storage or the URL of one, such as "sqlite:///study.db", or several.
-        study_names: The studies to keep; None: all.
+        study_names: The studies to keep, or one of them; None: all.
 
     Raises:
         ValueError: A storage cannot be read, or has no study of a name in `study_names`.
     """
     if isinstance(studies, (optuna.Study, BaseStorage, str)):
         studies = [studies]
-    remedy = "a study, a storage, the URL of one, or a list of these"
-    is_list = isinstance(studies, Iterable) and not isinstance(studies, Mapping)
+    remedy = "a study, a storage, the URL of one, or a list of these; of a table, from_table"
+    is_list = isinstance(studies, Iterable) and not hasattr(studies, "keys")  # as data frames have
     require(is_list, "studies", studies, remedy)
     sources = [*studies]
-    wanted = None if study_names is None else set(study_names)
+    named = [study_names] if isinstance(study_names, str) else study_names
+    wanted = None if named is None else set(named)
     names: list[str] = []
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
@@ -143,7 +144,7 @@ def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[
             continue
         trials = _ended(study, time)
         task = _task(study, trials, Counter()) if trials else None
-        if task is not None and task.n_complete:
+        if task is not None and task.n_complete and task.lists():
             found.append((max(_without_zone(t.datetime_complete) for t in trials), task))
     return [task for _, task in sorted(found, key=lambda pair: pair[0], reverse=True)]
 

@@ -28,6 +28,7 @@ from dre_plugins.transfer.spaces.conversion import (
     are_share_and_count,
     conversion,
     difference,
+    keeping_no_limit,
     no_limit_as_highest,
     value_units,
 )
@@ -203,12 +204,15 @@ def try_align(
         ours, theirs = source.domains[name], target.domains[other]
         meaning, change = change_of(name, other), None
         is_open = how != "mapping" and meaning is None
-        if is_open and without_learner(name) in LIMITS:
+        is_limit = is_open and without_learner(name) in LIMITS
+        if is_limit:
             meaning = no_limit_as_highest(ours, theirs)
         may_differ = is_open and without_learner(name) in SHARES_OR_COUNTS
         # Clipped to a range of counts, every share would be the fewest, and every count the most.
         if not (may_differ and are_share_and_count(ours, theirs)):
             change = conversion(ours, theirs, meaning)
+        if change is not None and is_limit:
+            change = keeping_no_limit(ours, theirs, change)
         if change is not None:
             links.append(Link(name, other, how, change, difference(ours, theirs)))
         elif how == "mapping":

@@ -75,6 +75,27 @@ def _limited(highest: float, numbers: Array) -> Array:
     return np.where(numbers > 0, numbers, highest)
 
 
+def keeping_no_limit(source: Domain, target: Domain, change: Change) -> Change:
+    """Return a conversion by which "no limit" stays that if both say it, as by None and -1."""
+    theirs = [value for value in landmarks(target) if _is_no_limit(value)]
+    if source == target or not theirs or not any(map(_is_no_limit, landmarks(source))):
+        return change
+    return partial(_kept, source, target.to_unit(theirs[0]), change)
+
+
+def _kept(source: Domain, unit: float, change: Change, units: Array) -> Array:
+    if isinstance(source, Number):
+        has_no_limit = source.numbers(units) <= 0
+    else:
+        listed = np.array([_is_no_limit(value) for value in listed_values(source)], np.float64)
+        has_no_limit = by_table(source, listed, units) == 1
+    return np.where(has_no_limit, unit, change(units))
+
+
+def _is_no_limit(value: Any) -> bool:
+    return _plain(value) in _NO_LIMIT or number_of(value) <= 0
+
+
 def landmarks(domain: Domain) -> list[Any]:
     """Return the lowest and the highest number of a range, or all that is listed."""
     if isinstance(domain, Number):

@@ -101,6 +101,11 @@ def test_past_studies_with_nothing_to_learn_from_are_refused_at_once(past):
         DRESampler(past_studies=past)
 
 
+def test_a_data_frame_is_no_list_of_studies():
+    with pytest.raises(ValueError, match="of a table, from_table"):
+        DRESampler(past_studies=past_study(0).trials_dataframe())
+
+
 @pytest.mark.parametrize(
     "argument", ["past_studies", "valid", "constraints_func", "independent_sampler"]
 )

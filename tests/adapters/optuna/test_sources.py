@@ -10,6 +10,7 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import create_trial
 from optuna_worker import open_storage, optimized
 
+from dre_plugins import DRESampler
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
 from dre_plugins.space import Categorical, Condition, Float, Integer, Ordinal
 from dre_plugins.transfer.metadata import MetaDataset
@@ -128,7 +129,8 @@ def test_a_journal_storage_can_be_read(tmp_path: Path) -> None:
 def test_studies_are_chosen_by_name(url: str) -> None:
     for name in ("a", "b", "c"):
         filled(url, name, n=1)
-    assert [task.name for task in metadata_from_studies(url, study_names=["c", "a"])] == ["a", "c"]
+    for names, found in ((["c", "a"], ["a", "c"]), ("b", ["b"])):
+        assert [task.name for task in metadata_from_studies(url, study_names=names)] == found
     with pytest.raises(ValueError, match=r"no studies \['d'\].*'a', 'b', 'c'"):
         metadata_from_studies(url, study_names=["a", "d"])
 
@@ -159,6 +161,14 @@ def test_a_study_that_is_given_twice_counts_once(url: str) -> None:
     assert_same(MetaDataset((*given,)[:2]), both)
     with pytest.raises(ValueError, match="studies must be a study, a storage"):
         metadata_from_studies({"first": first})  # type: ignore[arg-type]
+
+
+def test_a_trial_that_violates_a_constraint_has_failed() -> None:
+    sampler = DRESampler(seed=0, constraints_func=lambda trial: (trial.params["x"] - 0.5,))
+    study = optimized(sampler, one, 6)
+    (task,) = metadata_from_studies(study)
+    assert task.failed.tolist() == [trial.params["x"] > 0.5 for trial in study.trials]
+    assert task.counts()["complete"] in range(1, 6)
 
 
 def test_a_study_of_failures_and_a_study_of_one_trial_are_kept() -> None:
