@@ -22,6 +22,7 @@ from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_eva
 )
 from syne_tune_tuning import SPACE, TRAIN, reap, tuned
 
+from dre_plugins.adapters.syne_tune import DRE
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Ordinal, SearchSpace
@@ -212,6 +213,13 @@ def test_domains_that_the_metadata_does_not_keep_are_inferred(tmp_path: Path) ->
     }
     np.testing.assert_array_equal(metadata.tasks[0].values, [1.0, 2.0])
     assert metadata.skipped == {"rows without a fitting value in 'k', such as '5'": 1}
+
+
+def test_a_reversed_scale_is_kept_by_our_schedulers(tmp_path: Path) -> None:
+    metadata = DRE({"x": cs.reverseloguniform(0.5, 0.99)}, "loss").metadata()
+    folder = written(tmp_path / "new", "loss,trial_id,config_x\n1,0,0.9\n2,1,0.8\n", metadata)
+    (task,) = metadata_from_experiments(folder)
+    assert task.space.domains == {"x": Float(0.5, 0.99, "reverse-log")}
 
 
 def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
