@@ -186,7 +186,8 @@ class RestorableSearcher(LearningSearcher):
         if any(trial.status not in ENDED or TRIAL_INDEX in trial.config for trial in trials):
             return
         for trial in trials:
-            if trial.trial_id in self._running:
+            # Of what has ended by itself, a wrapper of this search may tell later.
+            if trial.trial_id in self._running and not trial.result.get("done"):
                 self._end_as_stored(trial)
 
     def _by_configuration(self) -> dict[Hashable, str]:
