@@ -301,8 +301,8 @@ class AskTell(KeptTrials):
         """Say that a running trial was stopped, by a scheduler for example.
 
         If no trial has reported a later step, it is complete with its last value. Otherwise it is
-        pruned: compared with others at the steps that it reported. Without any report it has
-        failed.
+        pruned: compared with others at the steps that it reported. Without a report, or with NaN
+        as the last one, it has failed.
 
         Raises:
             ValueError: If there is no such trial, or it has ended.

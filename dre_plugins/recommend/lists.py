@@ -56,21 +56,20 @@ def final_values(history: Iterable[Trial]) -> Array:
 
 
 def has_failed(trial: Trial) -> bool:
-    """Return whether the trial ended without a value or report to rank it by."""
+    """Return whether the trial ended without a value, or with NaN as the last report."""
     if trial.state is TrialState.COMPLETE:
         return final_value(trial) is None
     if trial.state is TrialState.PRUNED:
-        return not any(not math.isnan(value) for value in trial.rungs.values())
+        # One that diverged must not count by what it reported before.
+        return not trial.rungs or math.isnan(trial.rungs[max(trial.rungs)])
     return trial.state is TrialState.FAILED
 
 
 def last_step(trial: Trial) -> float | None:
-    """Return the last step at which a pruned trial reported a value; None for other trials."""
-    if trial.state is not TrialState.PRUNED:
+    """Return the last step of a pruned trial that has not failed; None for other trials."""
+    if trial.state is not TrialState.PRUNED or has_failed(trial):
         return None
-    return max(
-        (step for step, value in trial.rungs.items() if not math.isnan(value)), default=None
-    )
+    return max(trial.rungs)
 
 
 def reports_of(history: Iterable[Trial]) -> list[Reports]:
@@ -79,7 +78,7 @@ def reports_of(history: Iterable[Trial]) -> list[Reports]:
 
 
 def _reports(trial: Trial) -> Reports:
-    if trial.state is TrialState.FAILED or not trial.rungs:
+    if has_failed(trial):
         return [], []
     pairs = sorted((step, value) for step, value in trial.rungs.items() if not math.isnan(value))
     return [step for step, _ in pairs], [value for _, value in pairs]

@@ -101,9 +101,9 @@ def feasible(history: Sequence[Trial]) -> NDArray[np.bool_]:
 def observed_trials(history: Sequence[Trial], stopped: Collection[int] = ()) -> list[Trial]:
     """Return the trials with running ones that have reported as if they were stopped now.
 
-    Such a trial is pruned if another one has reported a later step. Otherwise it is complete with
-    its last value, or has failed if that is NaN. Trials at `stopped` positions, which a scheduler
-    has ended, count in the same way. A running trial without a report is unchanged.
+    Such a trial has failed if its last value is NaN, and is pruned if another one has reported a
+    later step. Otherwise it is complete with its last value. Trials at `stopped` positions, which
+    a scheduler has ended, count in the same way. A running trial without a report is unchanged.
     """
     going = [trial for trial in history if trial.state is not TrialState.FAILED]
     furthest = max((step for trial in going for step in trial.rungs), default=0.0)
@@ -117,10 +117,10 @@ def observed_trials(history: Sequence[Trial], stopped: Collection[int] = ()) -> 
 
 def _stopped_now(trial: Trial, furthest: float) -> Trial:
     last = max(trial.rungs)
-    if last < furthest:
-        return replace(trial, state=TrialState.PRUNED)
     if math.isnan(trial.rungs[last]):
         return replace(trial, state=TrialState.FAILED)
+    if last < furthest:
+        return replace(trial, state=TrialState.PRUNED)
     return replace(trial, state=TrialState.COMPLETE, value=trial.rungs[last])
 
 

@@ -61,17 +61,16 @@ def test_pruned_trials_are_compared_where_they_were_pruned() -> None:
         complete(11.0, s1=4.0, s2=6.0, s3=11.0),
         pruned(s1=0.5),
         pruned(s1=2.0, s2=1.0),
-        pruned(s1=3.0, s2=math.nan),
+        pruned(s1=9.0, s2=math.nan),  # it diverged: a failure, however good it was before
         pruned(),  # nothing reported: a failure
     ]
     final, second, first = lists_of(history)
-    assert final.trials.tolist() == [0, 1, 5]
-    assert final.ranks.tolist() == [0.0, 1.0, FAILED_RANK]
+    assert final.trials.tolist() == [0, 1, 4, 5]
+    assert final.ranks.tolist() == [0.0, 1.0, FAILED_RANK, FAILED_RANK]
     assert (second.trials.tolist(), second.ranks.tolist()) == ([0, 1, 3], [1.0, 2.0, 0.0])
-    assert first.trials.tolist() == [0, 1, 2, 3, 4]
-    assert first.ranks.tolist() == [1.0, 4.0, 0.0, 2.0, 3.0]
+    assert (first.trials.tolist(), first.ranks.tolist()) == ([0, 1, 2, 3], [1.0, 3.0, 0.0, 2.0])
     assert second.weight == pytest.approx(3 / 6)
-    assert first.weight == pytest.approx(5 / 6)
+    assert first.weight == pytest.approx(4 / 6)
 
 
 def test_thinning_keeps_the_best_half_and_the_extremes() -> None:

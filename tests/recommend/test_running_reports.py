@@ -114,5 +114,6 @@ def test_how_running_trials_count() -> None:
     states = [trial.state for trial in observed_trials(history)]
     assert states == [TrialState.RUNNING, TrialState.PRUNED, TrialState.COMPLETE]
     assert observed_trials(history)[2].value == 3.0
-    assert observed_trials([running({1.0: math.nan})])[0].state is TrialState.FAILED
+    diverged = running({1.0: 9.0, 1.5: math.nan})  # it must not attract by its first report
+    assert observed_trials([*history, diverged])[3].state is TrialState.FAILED
     assert observed_trials(observed_trials(history)) == observed_trials(history)

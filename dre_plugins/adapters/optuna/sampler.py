@@ -115,7 +115,7 @@ class DRESampler(BaseSampler):
             Otherwise configurations repeat only when all of a finite space were tried.
         failed: "model" multiplies expected improvements by the predicted probability of success,
             "worst" ranks failed trials last, "ignore" leaves them out. NaN is a failure, as is
-            pruning without a report.
+            pruning without a report or after one of NaN.
         constraints_func: Function of an ended trial that returns how far each constraint is
             violated, at most 0 where it is met, like `Trial.set_constraint` of Optuna 5. If it
             raises, the constraints of that trial are unknown (`stats["constraint_errors"]`).

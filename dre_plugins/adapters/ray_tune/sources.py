@@ -279,9 +279,9 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
 
 
 def _states_in(folder: Path) -> dict[str, str]:
-    """Return the states of trials by folder, as far as the newest file has them."""
+    """Return the states of trials by folder: each run of a name wrote a file, the last counts."""
     states: dict[str, str] = {}
-    for file in sorted(folder.glob(_STATES))[-1:]:
+    for file in sorted(folder.glob(_STATES)):
         try:
             for text, results in json.loads(regular(file).read_bytes())["trial_data"]:
                 trial = json.loads(text)  # its pickled parts are never read

@@ -40,6 +40,7 @@ TURN = re.compile(r"-[01]$")
 # Files that Ray writes itself, and how it writes objects there.
 TRIALS = "experiment_state-*.json"
 OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
+ENDED = ("TERMINATED", "ERROR")
 
 
 S = TypeVar("S", bound="RestorableSearcher")
@@ -108,6 +109,7 @@ class RestorableSearcher(LearningSearcher):
 
         If it cannot be written, the experiment goes on: one warning.
         """
+        self._end_with_experiment(Path(checkpoint_dir))
         superseded, self._superseded = self._superseded, ()
         self._n_saved += 1
         names = [self.CKPT_FILE_TMPL.format(f"{session_str}-{turn}") for turn in range(N_TURNS)]
@@ -164,11 +166,29 @@ class RestorableSearcher(LearningSearcher):
             has_recovered = trial.trial_id in self._failed and trial.status == "TERMINATED"
             if has_ended and not has_recovered:
                 continue
-            self._resumed(trial.trial_id, trial.config)
-            if trial.status in ("TERMINATED", "ERROR"):
-                result = flat(trial.result) or None
-                self.on_trial_complete(trial.trial_id, result, error=trial.status == "ERROR")
-        self._forgotten = tuple(trial_id for trial_id in self._running if trial_id not in stored)
+            self._end_as_stored(trial)
+        going_on = {trial.trial_id for trial in trials if trial.status not in ENDED}
+        self._forgotten = tuple(known for known in self._running if known not in going_on)
+
+    def _end_as_stored(self, trial: KnownToRay) -> None:
+        """End a trial as Ray has stored it, except one that was stopped before it reported."""
+        running = self._resumed(trial.trial_id, trial.config)
+        has_failed, result = trial.status == "ERROR", flat(trial.result)
+        if running is None or trial.status not in ENDED or not (result or has_failed):
+            return
+        if not result.get("done"):
+            running.delivered = None  # it has not ended by itself, but with the experiment
+        self.on_trial_complete(trial.trial_id, result or None, error=has_failed)
+
+    def _end_with_experiment(self, folder: Path) -> None:
+        """End the trials that Ray has stopped at the end of an experiment, without saying so."""
+        trials = _known_to_ray(folder) if self._running else []
+        if any(trial.status not in ENDED or TRIAL_INDEX in trial.config for trial in trials):
+            return
+        for trial in trials:
+            # Of what has ended by itself, a wrapper of this search may tell later.
+            if trial.trial_id in self._running and not trial.result.get("done"):
+                self._end_as_stored(trial)
 
     def _by_configuration(self) -> dict[Hashable, str]:
         """Return the trials that have not failed, by configuration, if none of these repeats."""

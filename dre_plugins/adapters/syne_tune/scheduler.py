@@ -7,12 +7,14 @@ trial when it begins, and whether it was stopped, has failed, or reported no met
 from __future__ import annotations
 
 import inspect
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from syne_tune.backend.trial_status import Trial
+from syne_tune.config_space import is_reverse_log_space
 from syne_tune.constants import ST_WORKER_TIME
 from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
 from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
@@ -83,7 +85,12 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
     def metadata(self) -> dict[str, Any]:
         """Return what is written beside the results, without the state of the search."""
         plain = {k: v for k, v in vars(self).items() if isinstance(v, _PLAIN) and k[0] != "_"}
-        return {**super().metadata(), "scheduler_kwargs": plain}
+        metadata = super().metadata()
+        stated = json.loads(metadata["config_space"])
+        for name, domain in self.searcher.config_space.items():
+            if is_reverse_log_space(domain):  # Syne Tune would write LogUniform
+                stated[name]["sampler_cls"] = "ReverseLogUniform"
+        return {**metadata, "scheduler_kwargs": plain, "config_space": json.dumps(stated)}
 
     def _is_complete(
         self,

@@ -56,10 +56,15 @@ def typed(column: Iterable[Any]) -> list[Any]:
 def fitted(column: Iterable[Any], domain: Domain) -> list[Any]:
     """Return a column in the types of a domain, `EMPTY` or a `Misfit` where it has no value."""
     is_listed = isinstance(domain, (Categorical, Ordinal, Constant))
-    choices = {str(choice): choice for choice in listed_values(domain)} if is_listed else {}
+    listed = listed_values(domain) if is_listed else []
+    # In JSON, a space has lists where its table has tuples.
+    choices = {_in_brackets(str(choice)): choice for choice in listed}
+    choices.update((str(choice), choice) for choice in listed)
     cells: list[Any] = []
     for cell in column:
-        value = choices.get(cell, _parsed(cell)) if isinstance(cell, str) else cell
+        value = cell
+        if isinstance(cell, str):
+            value = choices.get(cell, choices.get(_in_brackets(cell), _parsed(cell)))
         if isinstance(domain, Integer) and isinstance(value, float) and value.is_integer():
             value = int(value)
         if is_missing(cell) or (not choices and is_missing(value)):
@@ -114,6 +119,11 @@ def fits(domain: Domain, value: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _in_brackets(text: str) -> str:
+    """Return the text of a tuple as that of a list."""
+    return text.replace("(", "[").replace(",)", "]").replace(")", "]")
 
 
 def _parsed(cell: Any) -> Any:

@@ -115,6 +115,22 @@ def test_a_trial_whose_failure_was_missed_has_failed_whatever_it_reported(tmp_pa
     assert again.study.best.value is not None and again.study.best.value > -99.0
 
 
+def test_trials_stopped_with_the_experiment_count_by_their_reports(tmp_path: Path) -> None:
+    """Ray does not say so to a search; one without a report is suggested to another trial."""
+    search, trials = known_to_ray(2, 3)
+    for name, iteration in (("t2", 4), ("t3", 2)):
+        search.on_trial_result(name, result := worker.result(0.5, iteration))
+        trials[name] = ("RUNNING", trials[name][1], result)
+    stored(tmp_path, trials, search)
+    assert worker.states(search) == ["complete"] * 2 + ["running"] * 3
+    over: Trials = {name: ("TERMINATED", *known) for name, (_, *known) in trials.items()}
+    again = restored(tmp_path, over)  # the state is from before
+    search.save_to_dir(str(tmp_path), session_str="1")
+    for ended_search in (search, again):
+        assert worker.states(ended_search) == [*["complete"] * 3, "pruned", "running"]
+    assert again.suggest("new") == trials["t4"][1]
+
+
 def test_a_restored_failure_stays_one_until_the_trial_runs_again(tmp_path: Path) -> None:
     search, trials = known_to_ray(3, 2)
     best = {"loss": -99.0, "training_iteration": 4, "time_total_s": 2.0}

@@ -22,6 +22,7 @@ from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_eva
 )
 from syne_tune_tuning import SPACE, TRAIN, reap, tuned
 
+from dre_plugins.adapters.syne_tune import DRE
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Ordinal, SearchSpace
@@ -212,6 +213,17 @@ def test_domains_that_the_metadata_does_not_keep_are_inferred(tmp_path: Path) ->
     }
     np.testing.assert_array_equal(metadata.tasks[0].values, [1.0, 2.0])
     assert metadata.skipped == {"rows without a fitting value in 'k', such as '5'": 1}
+
+
+def test_a_reversed_scale_and_tuples_are_kept(tmp_path: Path) -> None:
+    """Syne Tune itself states another scale, and lists in place of the tuples of the table."""
+    space = {"x": cs.reverseloguniform(0.5, 0.99), "t": cs.choice([(1, 2), (3,)])}
+    table = 'loss,trial_id,config_x,config_t\n1,0,0.9,"(1, 2)"\n2,1,0.8,"(3,)"\n'
+    folder = written(tmp_path / "new", table, DRE(space, "loss").metadata())
+    (task,) = metadata_from_experiments(folder)
+    tuples = Categorical(([1, 2], [3]))
+    assert task.space.domains == {"x": Float(0.5, 0.99, "reverse-log"), "t": tuples}
+    assert [trial.configuration["t"] for trial in task.trials()] == [[1, 2], [3]]
 
 
 def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
