@@ -15,6 +15,8 @@ from hypothesis import settings
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Studies of tests are not for the developer's own memory.
 os.environ.pop("DRE_MEMORY", None)
+# What Ray sets when it begins here (2.60): a process that already forks drivers would not know it.
+os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 # How long an example takes depends on what else the machine does; pytest-timeout is the limit. A
 # commit passes always or never: new examples are what `make fuzz` and `make properties` look for.

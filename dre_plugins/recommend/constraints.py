@@ -30,8 +30,14 @@ class Constraint:
         return self.violations <= 0.0
 
     def nearest(self, max_length: int) -> Constraint:
-        """Return the constraint with at most `max_length` trials, most of them near the limit."""
+        """Return the constraint with at most `max_length` trials, most of them near the limit.
+
+        If any violate it, one of them is kept.
+        """
         kept = subsample(dense_ranks(-np.abs(self.violations)), max_length)
+        violated = np.flatnonzero(~self.is_met)
+        if len(violated) and self.is_met[kept].all():
+            kept[-1] = violated[self.violations[violated].argmin()]
         return Constraint(self.trials[kept], self.violations[kept])
 
     def places(self, n_trials: int) -> Array:

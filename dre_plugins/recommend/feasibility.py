@@ -113,7 +113,7 @@ def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:
     typical = np.quantile(sizes, 0.5, method="lower") if len(sizes) else 1.0
     with np.errstate(over="ignore"):
         scaled = np.clip(violations / typical, -OUTLYING, OUTLYING)
-    met, violated = scaled[scaled <= 0.0], scaled[scaled > 0.0]
+    met, violated = scaled[constraint.is_met], scaled[~constraint.is_met]
     # If feasible trials report exactly 0, as for a yes or no, the boundary is half-way to the
     # smallest violation.
     limit = 0.5 * violated.min() if len(met) and met.max() == 0.0 else 0.0

@@ -166,6 +166,8 @@ def test_negative_acquisitions_respect_constraints_too(acquisition) -> None:
         ([5.0, 5.0, 5.0], [False] * 3),
         ([math.inf, math.inf], [False] * 2),
         ([2.0**-1074, 0.0], [False, True]),
+        # Between met ones that are as good as at the limit, and others far from it.
+        ([0.0] * 9 + [1.0] + [-3.0] * 9, [True] * 9 + [False] + [True] * 9),
     ],
 )
 def test_what_meets_a_constraint_lies_beyond_the_boundary(violations, meets) -> None:
@@ -173,6 +175,8 @@ def test_what_meets_a_constraint_lies_beyond_the_boundary(violations, meets) -> 
     targets, boundary = targets_of(constraint)
     assert (targets > boundary).tolist() == meets
     assert bool(torch.isfinite(targets).all())
+    for length in range(1, 9):  # however few are read
+        assert not constraint.nearest(length).is_met.all()
 
 
 def test_of_many_trials_those_near_the_boundary_are_read() -> None:
