@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dre_plugins.adapters.common.limits import NO_LIMITS, Limits
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.sources import Source, read_results
@@ -169,10 +170,13 @@ def check_points(
     add_points(study, space, points, evaluated)
 
 
-def past_tasks(results: PastResults, metric: Any, mode: Any, space: SearchSpace) -> MetaDataset:
+def past_tasks(
+    results: PastResults, metric: Any, mode: Any, space: SearchSpace, limits: Limits = NO_LIMITS
+) -> MetaDataset:
     """Return past experiments as tasks, in the present space if that is what they searched.
 
-    Otherwise the domains of the parameters that they share are from the present space.
+    Otherwise the domains of the parameters that they share are from the present space. Trials that
+    break a limit have failed.
     """
     if isinstance(results, MetaDataset):
         return results
@@ -182,8 +186,8 @@ def past_tasks(results: PastResults, metric: Any, mode: Any, space: SearchSpace)
             "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
     searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)
-    inferred = read_results(results, metric=metric, mode=mode, likely=searched)
-    given = read_results(results, metric=metric, mode=mode, space=searched)
+    reading = partial(read_results, results, metric=metric, mode=mode, limits=limits)
+    inferred, given = reading(likely=searched), reading(space=searched)
     are_equal = sum(map(len, given)) == sum(map(len, inferred)) and not any(
         np.isnan(task.units).all(axis=0).any() for task in given
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from ray.tune import Result, ResultGrid, Stopper
@@ -56,14 +55,10 @@ def recommend(
     limits.check(reported)
     given = None if space is None else space_of(space)
     skipped: Counter[str] = Counter()
-    searched, trials = trials_in(runs, metric, SIGNS[mode], given, skipped)
+    searched, trials = trials_in(runs, metric, SIGNS[mode], given, skipped, limits)
     if +skipped:
         logger.warning("The recommendation leaves out: %s.", dict(+skipped))
-    history = [
-        replace(trial, constraints=limits.violations([{}, *runs[place].reports][-1]))
-        for place, trial in trials.items()
-    ]
-    chosen = recommended(searched, history)
+    chosen = recommended(searched, [*trials.values()])
     return chosen.as_of(results[[*trials][chosen.trial]], SIGNS[mode])
 
 

@@ -109,8 +109,9 @@ class DRESearch(RestorableSearcher):
             has a trained prior, or None, for each metric.
         past_results: Past experiments from which a prior is trained, once, in some seconds: what
             `Tuner.fit` has returned, an `ExperimentAnalysis`, a folder of experiments, several of
-            these, or a `dre_plugins.MetaDataset`. The name of the metric must be the same. If
-            there are more than about 20, train a prior once (`Prior.train`, `dre meta-train`).
+            these, or a `dre_plugins.MetaDataset`. The name of the metric must be the same, and
+            those that break `constraints` count as failed. If there are more than about 20, train
+            a prior once (`Prior.train`, `dre meta-train`).
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit. The expected
             improvement is multiplied by the probability that all limits are kept.
@@ -323,7 +324,9 @@ class DRESearch(RestorableSearcher):
     def _prior_for(self, space: SearchSpace) -> LoadedPrior:
         if self._past_results is None:
             return self._prior
-        tasks = arguments.past_tasks(self._past_results, self._metric, self._mode, space)
+        tasks = arguments.past_tasks(
+            self._past_results, self._metric, self._mode, space, self._limits
+        )
         return learnt_prior(tasks, logger)
 
     # ---- suggesting

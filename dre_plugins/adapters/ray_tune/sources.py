@@ -7,7 +7,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from os.path import expanduser
 from pathlib import Path
@@ -17,6 +18,7 @@ from ray.tune import ExperimentAnalysis, ResultGrid
 from ray.tune.result import AUTO_RESULT_KEYS
 from ray.tune.search.repeater import TRIAL_INDEX
 
+from dre_plugins.adapters.common.limits import NO_LIMITS, Limits
 from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed, read_in
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
@@ -55,6 +57,7 @@ def metadata_from_results(
     metric: str | None = None,
     mode: Mode | None = None,
     space: Mapping[str, Any] | SearchSpace | None = None,
+    constraints: Mapping[str, Any] | None = None,
 ) -> MetaDataset:
     """Return experiments of Ray Tune as metadata; the rungs are its training iterations.
 
@@ -73,6 +76,7 @@ def metadata_from_results(
         metric: The metric, with "/" between nested keys; None: that of an `ExperimentAnalysis`.
         mode: Whether small or large values are good; None: that of an `ExperimentAnalysis`.
         space: What was searched; None: inferred from the configurations, without objects.
+        constraints: Limits on other metrics, see `DRESearch`; trials that break one have failed.
 
     Raises:
         ValueError: A folder is missing, nothing has reported the metric or has a parameter of the
@@ -80,9 +84,10 @@ def metadata_from_results(
     """
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    return read_in(
-        space, lambda given: read_results(results, metric=metric, mode=mode, space=given)
+    reading = partial(
+        read_results, results, metric=metric, mode=mode, limits=Limits.of(constraints)
     )
+    return read_in(space, lambda given: reading(space=given))
 
 
 def read_results(
@@ -90,6 +95,7 @@ def read_results(
     *,
     metric: str | None = None,
     mode: Mode | None = None,
+    limits: Limits = NO_LIMITS,
     space: SearchSpace | None = None,
     likely: SearchSpace | None = None,
 ) -> MetaDataset:
@@ -117,7 +123,7 @@ def read_results(
             if names and key not in names:
                 skipped[f"experiment {name!r} without the metric {key!r}"] += 1
                 continue
-            searched, trials = trials_in(runs, key, sign, space, skipped, likely)
+            searched, trials = trials_in(runs, key, sign, space, skipped, limits, likely)
             tasks.append(Task.from_trials(name, searched, [*trials.values()]))
     if metric is not None and reported and metric not in reported:
         raise ValueError(f"No trial reports the metric {metric!r}; there are {sorted(reported)}.")
@@ -130,6 +136,7 @@ def trials_in(
     sign: float,
     space: SearchSpace | None,
     skipped: Counter[str],
+    limits: Limits = NO_LIMITS,
     likely: SearchSpace | None = None,
 ) -> tuple[SearchSpace, dict[int, Trial]]:
     """Return the search space, and by their places the trials that have ended and fit it.
@@ -157,7 +164,8 @@ def trials_in(
                 value = configuration[wrong[0]]
                 skipped[f"trials without a fitting {wrong[0]!r}, such as {value!r}"] += 1
                 continue
-        trials[place] = _trial_of(run, configuration, metric, sign, longest)
+        trial = _trial_of(run, configuration, metric, sign, longest)
+        trials[place] = replace(trial, constraints=limits.violations([{}, *run.reports][-1]))
     return space or _inferred([trial.configuration for trial in trials.values()], likely), trials
 
 

@@ -10,12 +10,10 @@ except ImportError as error:
 
 from dre_plugins.adapters.syne_tune.ending import ExpectedGainCriterion, recommend
 from dre_plugins.adapters.syne_tune.objectives import MODRE, MultiObjectiveDRESearcher
+from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
 from dre_plugins.adapters.syne_tune.scheduler import ASHADRE, DRE, DRETransfer
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
-from dre_plugins.adapters.syne_tune.sources import (
-    metadata_from_experiments,
-    prior_from_evaluations,
-)
+from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.adapters.syne_tune.state import DurableTuner, load_tuner
 
 __all__ = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,17 +51,13 @@ def recommend(
     """
     check_mode(mode)
     limits, skipped = Limits.of(constraints), Counter[str]()
-    read = read_experiment(Path(experiment.path), Wanted(metric, mode, None), skipped)
+    read = read_experiment(Path(experiment.path), Wanted(metric, mode, None, limits), skipped)
     if read is None:
         raise ValueError(f"There is nothing to recommend: {'; '.join(skipped)}.")
     limits.check([*map(str, experiment.results)])
     table = experiment.results.to_dict("records")
     last_reports = {str(report[ST_TRIAL_ID]): report for report in table}
-    history = [
-        replace(trial, constraints=limits.violations(last_reports[trial_id]))
-        for trial, trial_id in zip(read.trials, read.ids, strict=True)
-    ]
-    chosen = recommended(read.space, history)
+    chosen = recommended(read.space, read.trials)
     report = last_reports[read.ids[chosen.trial]]
     shown = {str(name): cell for name, cell in report.items() if not str(name).startswith("st_")}
     return chosen.as_of(shown, read.sign)

@@ -29,8 +29,9 @@ from dre_plugins.adapters.syne_tune.history import (
     logger,
     random_seed_from,
 )
+from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
-from dre_plugins.adapters.syne_tune.sources import Source, prior_from_evaluations
+from dre_plugins.adapters.syne_tune.sources import Source
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.trials import number_of
@@ -251,6 +252,7 @@ class DRETransfer(DRE):
             do_minimize,
             past_metric=past_metric,
             past_mode=past_mode,
+            constraints=options.get("constraints"),
         )
         super().__init__(config_space, metric, do_minimize, *args, prior=prior, **options)
 

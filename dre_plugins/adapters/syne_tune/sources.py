@@ -1,4 +1,4 @@
-"""Metadata and priors from Syne Tune's experiments and offline evaluations."""
+"""Metadata from Syne Tune's experiments and offline evaluations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,11 +28,11 @@ from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.common import past_tasks
+from dre_plugins.adapters.common.limits import NO_LIMITS, Limits
 from dre_plugins.adapters.common.past_tasks import Mode, check_mode
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
-from dre_plugins.adapters.syne_tune.history import check_objective, logger
+from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.engine.files import regular
-from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import Array, is_integer
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         transfer_learning_task_evaluation as offline,
     )
 
-    from dre_plugins.transfer.prior import Prior
 
 Evaluations: TypeAlias = "Mapping[str, offline.TransferLearningTaskEvaluations]"
 Source: TypeAlias = "str | PathLike[str] | ExperimentResult | Evaluations"
@@ -67,11 +66,12 @@ _MAX_SIZE = 100_000
 
 @dataclass(frozen=True)
 class Wanted:
-    """Hold the metric, mode and space that the user gave."""
+    """Hold what the user gave."""
 
     metric: str | None
     mode: Mode | None
     space: SearchSpace | None
+    limits: Limits = NO_LIMITS
     otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
 
 
@@ -81,6 +81,7 @@ def metadata_from_experiments(
     metric: str | None = None,
     mode: Mode | None = None,
     space: Mapping[str, Any] | SearchSpace | None = None,
+    constraints: Mapping[str, Any] | None = None,
 ) -> MetaDataset:
     """Return experiments of Syne Tune, or offline evaluations for its schedulers, as metadata.
 
@@ -95,6 +96,7 @@ def metadata_from_experiments(
         metric: The metric; None: the first one of the experiment or evaluations.
         mode: Whether small or large values are good; None: what the experiment says, or "min".
         space: What was searched; None: what the experiment says, else inferred from its table.
+        constraints: Limits on other metrics, see `DRE`; trials that break one have failed.
 
     Raises:
         ValueError: A folder is missing, nothing has the metric or space, or an argument is wrong.
@@ -102,10 +104,11 @@ def metadata_from_experiments(
     check_mode(mode)
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    return past_tasks.read_in(space, lambda given: _tasks_in(source, Wanted(metric, mode, given)))
+    wanted = Wanted(metric, mode, None, Limits.of(constraints))
+    return past_tasks.read_in(space, lambda given: tasks_in(source, replace(wanted, space=given)))
 
 
-def _tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
+def tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
     """Return experiments and offline evaluations as metadata."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
@@ -122,60 +125,6 @@ def _tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
     if unknown and not tasks:
         raise ValueError(f"There is only an {unknown[0]}; name one of these.")
     return MetaDataset.of(tasks, source="Syne Tune", skipped=+skipped)
-
-
-def prior_from_evaluations(
-    evaluations: Source | Sequence[Source] | MetaDataset,
-    metric: str,
-    do_minimize: bool = True,
-    *,
-    past_metric: str | None = None,
-    past_mode: Mode | None = None,
-) -> Prior:
-    """Train a prior on a handful of past tasks, in seconds.
-
-    If there are more than about 20, use `Prior.train` or `dre meta-train`. Parameters that have
-    other names now are matched by `prior.with_mapping({"name now": "name then"})`.
-
-    Args:
-        evaluations: `TransferLearningTaskEvaluations` by the name of the task; or experiments:
-            their folders, names, or what `load_experiment` returns; or a `MetaDataset`.
-        metric: Name of the metric.
-        do_minimize: Whether small values are good.
-        past_metric: Name of the metric in the past; None: the same, or the only one there is.
-        past_mode: "min" or "max"; None: what an experiment says, else as `do_minimize` does.
-
-    Raises:
-        ValueError: If nothing has the metric, there is nothing to learn from, or an argument is
-            wrong.
-    """
-    check_objective(metric, do_minimize)
-    check_mode(past_mode)
-    if not isinstance(evaluations, MetaDataset):
-        parts = past_tasks.listed(evaluations)
-        tables = [table for part in parts if isinstance(part, Mapping) for table in part.values()]
-        if tables:
-            past_metric = past_metric or _metric_of(tables, metric)
-        otherwise: Mode = "min" if do_minimize else "max"
-        wanted = Wanted(past_metric or metric, past_mode, None, otherwise)
-        evaluations = _tasks_in(evaluations, wanted)
-    return past_tasks.learnt_prior(evaluations, logger)
-
-
-def _metric_of(tables: Sequence[Any], metric: str) -> str:
-    """Return a metric's name in evaluations, where it may be the only one under another name."""
-    for table in tables:
-        is_table = hasattr(table, "objectives_names")
-        require(is_table, "evaluations", table, "TransferLearningTaskEvaluations by name")
-    names = sorted({name for table in tables for name in table.objectives_names})
-    if len(names) == 1:
-        return str(names[0])
-    if metric not in names:
-        raise ValueError(
-            f"The past evaluations have {names} and no {metric!r}: say by past_metric which one "
-            "is meant."
-        )
-    return metric
 
 
 # ---- experiments
@@ -236,7 +185,7 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
     space = wanted.space or _completed(domains, [*rows.values()], [*cells])
     values = [sign * number(cell) for cell in columns[metric]]
     reports = _reports(columns, rows, _resource_in(metadata))
-    trials = _trials(columns, rows, values, [*reports.values()])
+    trials = _trials(columns, rows, values, [*reports.values()], wanted.limits)
     return Experiment(space, trials, [*reports], sign)
 
 
@@ -330,6 +279,7 @@ def _trials(
     rows: Mapping[int, Mapping[str, Any]],
     values: Sequence[float],
     reports: Sequence[Mapping[float, int]],
+    limits: Limits,
 ) -> list[Trial]:
     """Return the trials whose reports, rows of the table by resource, are given."""
     highest = max((step for steps in reports for step in steps), default=0.0)
@@ -346,7 +296,9 @@ def _trials(
         elif has_ended or last_step == highest:
             state, value = TrialState.COMPLETE, values[last]
         rungs = {step: values[row] for step, row in steps.items()}
-        trials.append(Trial(rows[last], state, value, rungs))
+        report = {name: number(columns[name][last]) for name in limits.ranges if name in columns}
+        constraints = limits.violations(report)
+        trials.append(Trial(rows[last], state, value, rungs, constraints=constraints))
     return trials
 
 
@@ -380,12 +332,17 @@ def _offline_task(
     table = evaluations.hyperparameters
     cells = {key: table[key].tolist() for key in space.names if key in table}
     rows = configurations(cells, space.domains, len(means), skipped)
-    trials = [_offline_trial(configuration, means[row]) for row, configuration in rows.items()]
+    trials = []
+    last = _mean_over_seeds(values)[:, -1]  # `[N, metrics]`
+    for row, configuration in rows.items():
+        report = dict(zip(names, last[row].tolist(), strict=True))
+        trial = _offline_trial(configuration, means[row])
+        trials.append(replace(trial, constraints=wanted.limits.violations(report)))
     return Task.from_trials(name, space, trials)
 
 
 def _mean_over_seeds(values: Array) -> Array:
-    """Return means of what is not NaN, `[N, seeds, fidelities]` -> `[N, fidelities]`."""
+    """Return means of what is not NaN, `[N, seeds, fidelities, …]` -> `[N, fidelities, …]`."""
     is_number = ~np.isnan(values)
     with np.errstate(invalid="ignore"):  # inf - inf, and no seed at all
         return np.asarray(np.where(is_number, values, 0.0).sum(axis=1) / is_number.sum(axis=1))

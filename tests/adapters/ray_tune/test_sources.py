@@ -200,6 +200,11 @@ def test_a_metric_that_is_reported_now_and_then_has_a_final_value(tmp_path: Path
     task = metadata_from_results(tmp_path, metric="loss", mode="min").tasks[0]
     np.testing.assert_array_equal(task.values, [-2.0, math.nan])
     np.testing.assert_array_equal(task.failed, [False, True])
+    for limit, has_failed in ((3.0, False), (2.5, True)):  # of the last report
+        limited = metadata_from_results(
+            tmp_path, metric="loss", mode="min", constraints={"speed": limit}
+        )
+        assert limited.tasks[0].failed.tolist() == [has_failed, True]
 
 
 def test_values_that_do_not_fit_a_given_space_are_counted(tmp_path: Path) -> None:

@@ -195,6 +195,8 @@ def test_a_mode_that_nothing_states_is_warned_of(
     task = metadata_from_experiments(folder, mode=mode).tasks[0]
     assert task.values.tolist() == ([-5.0, -6.0] if is_warned else [5.0, 6.0])
     assert ("small or large values of 'loss' in 'old'" in caplog.text) is is_warned
+    limited = metadata_from_experiments(folder, mode=mode, constraints={"loss": 5.5}).tasks[0]
+    assert limited.failed.tolist() == [False, True]
 
 
 def test_domains_that_the_metadata_does_not_keep_are_inferred(tmp_path: Path) -> None:
@@ -298,8 +300,11 @@ def test_offline_evaluations_become_tasks_with_rungs() -> None:
 
 
 def test_offline_evaluations_of_one_fidelity_have_no_rungs() -> None:
-    task = metadata_from_experiments({"t": evaluations(np.ones((2, 1, 1, 2)))}).tasks[0]
+    source = {"t": evaluations(np.arange(4.0).reshape(2, 1, 1, 2))}
+    task = metadata_from_experiments(source).tasks[0]
     assert task.n_complete == 2 and task.rungs == {}
+    limited = metadata_from_experiments(source, constraints={"accuracy": 1.0}).tasks[0]
+    assert limited.failed.tolist() == [False, True]
 
 
 def test_offline_evaluations_that_cannot_be_used_are_counted() -> None:
