@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 
@@ -61,7 +62,8 @@ def start_up_point(space: SearchSpace, index: int, seed: int) -> Array:
     """Return the `index`-th start-up configuration of a study with this seed, `[P]`."""
     point = sobol_point(space.n_parameters, index, seed)
     domains = [space.domains[name] for name in space.names]
-    n_around_zero = sum(map(is_around_zero, domains))
+    active = compress(domains, space.active(point[None])[0])
+    n_around_zero = max(1, sum(map(is_around_zero, active)))
     units = zip(domains, point.tolist(), strict=True)
     return np.array([start_up_unit(domain, u, index, n_around_zero) for domain, u in units])
 
@@ -69,7 +71,7 @@ def start_up_point(space: SearchSpace, index: int, seed: int) -> Array:
 def start_up_unit(domain: Domain, unit: float, index: int, n_around_zero: int) -> float:
     """Return a unit of a Sobol point; if the range is around 0, drawn towards the middle.
 
-    `n_around_zero` is the number of such ranges in the space.
+    `n_around_zero` is the number of such ranges in the configuration, at least 1.
     """
     if index >= _N_DRAWN or not is_around_zero(domain):
         return unit
@@ -79,7 +81,10 @@ def start_up_unit(domain: Domain, unit: float, index: int, n_around_zero: int) -
 
 def is_around_zero(domain: Domain) -> bool:
     """Return whether the domain is a range from a negative to a positive number."""
-    return isinstance(domain, Float | Integer) and domain.low < 0 < domain.high
+    if not isinstance(domain, Float | Integer):
+        return False
+    lowest, highest = domain.from_units(np.array([0.0, 1.0]))  # a grid may end below its `high`
+    return lowest < 0 < highest
 
 
 @lru_cache(maxsize=16)
