@@ -22,9 +22,10 @@ _MAX_SOBOL = 21201
 _SHARED_SOBOL = 64
 _BLOCK = 256
 # Start-up trials are drawn towards the middle of ranges around 0, whose optima are rarely at a
-# bound, as those of learners often are. The first one is the middle. The next ones have this share
-# of the Sobol points' distance from it; with more such ranges than these it is less, as points of
-# a cube are the farther from its middle (lab/2026-11-26-ranges-around-zero.md).
+# bound; those of learners' ranges often are. The first trial is the middle. The next ones have
+# this share of the Sobol points' distance from it. The distance grows with the number of such
+# ranges, but not beyond that of Sobol points in this many of them
+# (lab/2026-11-26-ranges-around-zero.md).
 _N_DRAWN, _DRAWN_SHARE, _DRAWN_PARAMETERS = 4, 0.8, 4
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
