@@ -62,6 +62,8 @@ def sobol_point(n_parameters: int, index: int, seed: int) -> Array:
 def start_up_point(space: SearchSpace, index: int, seed: int) -> Array:
     """Return the `index`-th start-up configuration of a study with this seed, `[P]`."""
     point = sobol_point(space.n_parameters, index, seed)
+    if index >= _N_DRAWN:
+        return point
     domains = [space.domains[name] for name in space.names]
     active = compress(domains, space.active(point[None])[0])
     n_around_zero = max(1, sum(map(is_around_zero, active)))
@@ -82,10 +84,8 @@ def start_up_unit(domain: Domain, unit: float, index: int, n_around_zero: int) -
 
 def is_around_zero(domain: Domain) -> bool:
     """Return whether the domain is a range from a negative to a positive number."""
-    if not isinstance(domain, Float | Integer):
-        return False
-    lowest, highest = domain.from_units(np.array([0.0, 1.0]))  # a grid may end below its `high`
-    return lowest < 0 < highest
+    # A grid may end below its `high`.
+    return isinstance(domain, Float | Integer) and domain.low < 0 < domain.from_unit(1.0)
 
 
 @lru_cache(maxsize=16)
