@@ -35,14 +35,15 @@ class SafeConsole(Console):
     Its own colours are printed.
     """
 
-    def _escaped(self, text: str) -> str:
+    def escaped(self, text: str) -> str:
+        """Return a text of which this console can print every character."""
         # Files and pipes of Windows, for example, have few characters.
         encoded = printable(text).encode(self.encoding, errors="backslashreplace")
         return encoded.decode(self.encoding)
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a text with the width that it will have when printed."""
-        return super().render_str(self._escaped(text), **options)
+        return super().render_str(self.escaped(text), **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -52,10 +53,10 @@ class SafeConsole(Console):
             if segment.control:
                 yield segment
             else:
-                yield Segment(self._escaped(segment.text), segment.style)
+                yield Segment(self.escaped(segment.text), segment.style)
 
 
-def console() -> Console:
+def console() -> SafeConsole:
     """Return the console for results, without markup: names are plain text."""
     width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
     return SafeConsole(width=width, markup=False, highlight=False, emoji=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from dre_plugins.cli.console import console, printable, tracked, warn
+from dre_plugins.cli.console import console, tracked, warn
 from dre_plugins.cli.options import METADATA_FILES, Output, Tasks, check_writable, load_tasks
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def forget(
     found = _found(opened, studies)
     n_trials = sum(entry.n_trials for entry in found)
     if not yes:
-        names = printable(", ".join(entry.header.title for entry in found))
+        names = console().escaped(", ".join(entry.header.title for entry in found))
         typer.confirm(f"Delete {names}, with {n_trials} trials, and all priors?", abort=True)
     opened.forget(found)
     console().print(f"Forgot {len(found)} studies with {n_trials} trials, and all priors.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 
@@ -21,9 +22,10 @@ _MAX_SOBOL = 21201
 _SHARED_SOBOL = 64
 _BLOCK = 256
 # Start-up trials are drawn towards the middle of ranges around 0, whose optima are rarely at a
-# bound, as those of learners often are. The first one is the middle. The next ones have this share
-# of the Sobol points' distance from it; with more such ranges than these it is less, as points of
-# a cube are the farther from its middle (lab/2026-11-26-ranges-around-zero.md).
+# bound; those of learners' ranges often are. The first trial is the middle. The next ones have
+# this share of the Sobol points' distance from it. The distance grows with the number of such
+# ranges, but not beyond that of Sobol points in this many of them
+# (lab/2026-11-26-ranges-around-zero.md).
 _N_DRAWN, _DRAWN_SHARE, _DRAWN_PARAMETERS = 4, 0.8, 4
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
@@ -60,8 +62,11 @@ def sobol_point(n_parameters: int, index: int, seed: int) -> Array:
 def start_up_point(space: SearchSpace, index: int, seed: int) -> Array:
     """Return the `index`-th start-up configuration of a study with this seed, `[P]`."""
     point = sobol_point(space.n_parameters, index, seed)
+    if index >= _N_DRAWN:
+        return point
     domains = [space.domains[name] for name in space.names]
-    n_around_zero = sum(map(is_around_zero, domains))
+    active = compress(domains, space.active(point[None])[0])
+    n_around_zero = max(1, sum(map(is_around_zero, active)))
     units = zip(domains, point.tolist(), strict=True)
     return np.array([start_up_unit(domain, u, index, n_around_zero) for domain, u in units])
 
@@ -69,7 +74,7 @@ def start_up_point(space: SearchSpace, index: int, seed: int) -> Array:
 def start_up_unit(domain: Domain, unit: float, index: int, n_around_zero: int) -> float:
     """Return a unit of a Sobol point; if the range is around 0, drawn towards the middle.
 
-    `n_around_zero` is the number of such ranges in the space.
+    `n_around_zero` is the number of such ranges in the configuration, at least 1.
     """
     if index >= _N_DRAWN or not is_around_zero(domain):
         return unit
@@ -79,7 +84,8 @@ def start_up_unit(domain: Domain, unit: float, index: int, n_around_zero: int) -
 
 def is_around_zero(domain: Domain) -> bool:
     """Return whether the domain is a range from a negative to a positive number."""
-    return isinstance(domain, Float | Integer) and domain.low < 0 < domain.high
+    # A grid may end below its `high`.
+    return isinstance(domain, Float | Integer) and domain.low < 0 < domain.from_unit(1.0)
 
 
 @lru_cache(maxsize=16)

@@ -113,31 +113,32 @@ class Task:
         """Return the evaluations as trials, of which numbers may not be in their domains."""
         return [
             Trial(
-                configuration=self._configuration(row),
+                configuration=configuration,
                 state=self._state(row),
-                value=None if math.isnan(value) else value,
+                value=None if math.isnan(self.values[row]) else float(self.values[row]),
                 rungs={
                     step: float(reported[row])
                     for step, reported in self.rungs.items()
                     if not math.isnan(reported[row])
                 },
             )
-            for row, value in enumerate(self.values.tolist())
+            for row, configuration in enumerate(self._configurations())
         ]
 
-    def _configuration(self, row: int) -> dict[str, Any]:
-        configuration = self.space.to_configuration(self.units[row])
-        for name, unit in zip(self.space.names, self.units[row], strict=True):
+    def _configurations(self) -> list[dict[str, Any]]:
+        configurations = [self.space.to_configuration(row) for row in self.units]
+        for name, units in zip(self.space.names, self.units.T, strict=True):
             domain = self.space.domains[name]
-            if name not in configuration or not isinstance(domain, (Float, Integer)):
+            if not isinstance(domain, (Float, Integer)):
                 continue
-            units = np.array([unit])
-            if abs(domain.snap(units)[0] - unit) > SLACK:  # outside, or between values of a grid
-                # Rounded, as decoding a unit adds digits.
-                number = float(f"{domain.numbers(units)[0]:.12g}")
-                is_whole = isinstance(domain, Integer)
-                configuration[name] = math.floor(number + 0.5) if is_whole else number
-        return configuration
+            # Numbers outside, or between values of a grid.
+            rows = np.flatnonzero(np.abs(domain.snap(units) - units) > SLACK)
+            for row, number in zip(rows, domain.numbers(units[rows]), strict=True):
+                if name in configurations[row]:
+                    number = float(f"{number:.12g}")  # decoding a unit adds digits
+                    is_whole = isinstance(domain, Integer)
+                    configurations[row][name] = math.floor(number + 0.5) if is_whole else number
+        return configurations
 
     def _state(self, row: int) -> TrialState:
         if self.failed[row]:

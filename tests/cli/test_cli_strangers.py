@@ -97,6 +97,7 @@ def test_what_an_encoding_lacks_is_escaped(tmp_path):
 
     with (tmp_path / "out").open("w", encoding="cp1252") as file:
         SafeConsole(file=file).print("\u7814 …")
+        assert SafeConsole(file=file).escaped("\u7814 …") == "\\u7814 …"  # asked, not printed
     assert (tmp_path / "out").read_text(encoding="cp1252") == "\\u7814 …\n"
 
 

@@ -88,10 +88,12 @@ class TestSobolPoint:
 
     def test_first_points_are_nearer_to_the_middle_of_ranges_around_0(self) -> None:
         numbers = {f"x{i}": Float(-1, 3) for i in range(15)} | {"k": Integer(-9, 9)}
+        rate, never = Float(-1, 0.9, step=1), [RangeCondition("t", "rate", low=0.5)]  # -1 or 0
         for n, share in ((1, 0.8), (16, 0.5)):  # as near as with four parameters
-            space = SearchSpace({"rate": Float(0, 1), **dict([*numbers.items()][-n:])})
+            domains = {"rate": rate, "t": Float(-1, 1), **dict([*numbers.items()][-n:])}
+            space = SearchSpace(domains, never)
             for index, expected in enumerate((0.0, share, share, share, 1.0)):
-                point = sobol_point(n + 1, index, seed=1)
+                point = sobol_point(n + 2, index, seed=1)
                 point[1:] = 0.5 + expected * (point[1:] - 0.5)
                 np.testing.assert_allclose(start_up_point(space, index, 1), point, rtol=1e-15)
 

@@ -139,12 +139,13 @@ def _start_of_present_script(contradictions: Sequence[tuple[Positions, Positions
 def independent_unit(trial: FrozenTrial, domain: Domain, seed: int, *, is_known: bool) -> float:
     """Return a unit of the next parameter of a trial, which is sampled independently.
 
-    That of a new parameter is one coordinate of the trial's point of the Sobol sequence. If the
-    model knows the parameter, but its value is not in the range that the trial asks for, the unit
-    is random: that may happen in every second turn, and every second point is in the same half.
+    That of a new parameter is one coordinate of the trial's start-up point. If the model knows the
+    parameter, but its value is not in the range that the trial asks for, the unit is random: that
+    may happen in every second turn, and every second point is in the same half.
     """
     position = len(trial.params)
     if is_known:
         return float(np.random.default_rng([seed, trial.number, position]).random())
     unit = float(sobol_point(position + 1, trial.number, seed)[position])
-    return start_up_unit(domain, unit, trial.number, 1)
+    # How many ranges around 0 the trial will have is not known yet.
+    return start_up_unit(domain, unit, trial.number, n_around_zero=1)

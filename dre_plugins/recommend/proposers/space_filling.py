@@ -49,7 +49,7 @@ class SpaceFilling:
         """Return the portfolio's member `[P]`; None if it was tried, or breaks the rule."""
         rule, member = self.batch.rule, self.batch.portfolio[request.index]
         space = rule.space
-        point = sobol_point(space.n_parameters, request.index, self.seed)
+        point = start_up_point(space, request.index, self.seed)
         units = with_fixed(np.where(np.isnan(member), point, member)[None], request.fixed)
         units = rule.kept(units)
         is_new = distinct(space.canonical(units), request.seen)
