@@ -46,7 +46,7 @@ def make_folder(path: Path) -> None:
         path.mkdir()
     except FileExistsError:
         return
-    with suppress(PermissionError):  # some network drives have none to set
+    with suppress(OSError):  # some network drives have none to set
         path.chmod(stat.S_IMODE(path.parent.stat().st_mode))
 
 
