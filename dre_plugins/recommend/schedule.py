@@ -142,7 +142,7 @@ def asks_model(numbers: Iterable[int], evidence: Evidence, rules: TurnRules) -> 
 def is_ensemble_ready(evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether the ensemble can propose where the universal prior has no turn."""
     knows_beforehand = rules.has_prior and rules.n_before_ensemble == 0
-    is_ready = evidence.can_rank and evidence.n_ended >= rules.n_before_ensemble
+    is_ready = evidence.n_ended >= rules.n_before_ensemble and evidence.can_rank
     return knows_beforehand or is_ready
 
 
@@ -153,7 +153,7 @@ def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool
 
 def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether the universal prior would propose it if there were no `skip_reason`."""
-    is_ready = evidence.can_rank and evidence.n_ended >= rules.n_before_universal
+    is_ready = evidence.n_ended >= rules.n_before_universal and evidence.can_rank
     is_turn = is_universal_turn(index) or index < rules.n_universal_alone
     return rules.is_universal and is_ready and is_turn
 
