@@ -333,9 +333,10 @@ def _offline_task(
     cells = {key: table[key].tolist() for key in space.names if key in table}
     rows = configurations(cells, space.domains, len(means), skipped)
     trials = []
-    last = _mean_over_seeds(values)[:, -1]  # `[N, metrics]`
+    reports = _mean_over_seeds(values)  # `[N, fidelities, metrics]`
     for row, configuration in rows.items():
-        report = dict(zip(names, last[row].tolist(), strict=True))
+        n_lacking = np.isnan(means[row, ::-1]).argmin()  # fidelities after the last report
+        report = dict(zip(names, reports[row, -1 - n_lacking].tolist(), strict=True))
         trial = _offline_trial(configuration, means[row])
         trials.append(replace(trial, constraints=wanted.limits.violations(report)))
     return Task.from_trials(name, space, trials)
@@ -351,7 +352,8 @@ def _mean_over_seeds(values: Array) -> Array:
 def _offline_trial(configuration: Mapping[str, Any], reported: Array) -> Trial:
     """Return a trial; the last of `reported` `[fidelities]` is its final value."""
     *values, final = reported.tolist()
-    rungs: dict[float, float] = dict(enumerate(values, start=1))
-    if np.isnan(final) and not np.isnan(values).all():
+    # NaN is what was not evaluated, no report of a trial that diverged.
+    rungs = {float(step): v for step, v in enumerate(values, start=1) if not np.isnan(v)}
+    if np.isnan(final) and rungs:
         return Trial(configuration, TrialState.PRUNED, None, rungs)
     return Trial(configuration, TrialState.COMPLETE, final, rungs)

@@ -275,7 +275,7 @@ def test_offline_evaluations_become_tasks_with_rungs() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(5, 3, 4, 2))
     values[0, 1] = np.nan  # a seed that is missing
-    values[1, :, -1] = np.nan  # stopped early
+    values[1, :, -2:] = np.nan  # stopped early
     values[2] = np.nan  # crashed
     values[3, :, :, 1] = np.inf
     values[4, 0, -1, 1], values[4, 1, -1, 1] = np.inf, -np.inf
@@ -295,6 +295,8 @@ def test_offline_evaluations_become_tasks_with_rungs() -> None:
     assert iris.values[3] == math.inf
     assert [*iris.rungs] == [1.0, 2.0, 3.0]
     assert iris.rungs[2.0][1] == pytest.approx(values[1, :, 1, 1].mean())
+    limited = metadata_from_experiments(source, constraints={"accuracy": -9.0}).tasks[0]
+    assert limited.failed.tolist() == [True, True, True, True, False]  # unknown: inf - inf
     downwards = metadata_from_experiments(source).tasks[0]
     assert downwards.values[0] == pytest.approx(-values[0, [0, 2], -1, 0].mean())
 
