@@ -38,7 +38,7 @@ from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import Array, is_integer
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.sources.cells import configurations, number
+from dre_plugins.transfer.sources.cells import configurations, number, typed
 from dre_plugins.transfer.spaces.inference import infer_space
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def _trials(
         elif has_ended or last_step == highest:
             state, value = TrialState.COMPLETE, values[last]
         rungs = {step: values[row] for step, row in steps.items()}
-        report = {name: number(columns[name][last]) for name in limits.ranges if name in columns}
+        report = {n: typed([columns[n][last]])[0] for n in limits.ranges if n in columns}
         constraints = limits.violations(report)
         trials.append(Trial(rows[last], state, value, rungs, constraints=constraints))
     return trials

@@ -190,12 +190,12 @@ def test_without_metadata_the_space_is_inferred(tmp_path: Path) -> None:
 def test_a_mode_that_nothing_states_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, stated: Any, mode: Any, is_warned: bool
 ) -> None:
-    table = "trial_id,config_x,loss\n0,0.1,5.0\n1,0.2,6.0\n"
+    table = "trial_id,config_x,loss,sane\n0,0.1,5.0,True\n1,0.2,6.0,False\n"
     folder = written(tmp_path / "old", table, {"metric_names": ["loss"], **stated})
     task = metadata_from_experiments(folder, mode=mode).tasks[0]
     assert task.values.tolist() == ([-5.0, -6.0] if is_warned else [5.0, 6.0])
     assert ("small or large values of 'loss' in 'old'" in caplog.text) is is_warned
-    limited = metadata_from_experiments(folder, mode=mode, constraints={"loss": 5.5}).tasks[0]
+    limited = metadata_from_experiments(folder, mode=mode, constraints={"sane": (1, 1)}).tasks[0]
     assert limited.failed.tolist() == [False, True]
 
 
