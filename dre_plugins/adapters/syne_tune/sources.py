@@ -179,6 +179,7 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
     mode = wanted.mode or (stated if stated in past_tasks.SIGNS else wanted.otherwise)
     sign = past_tasks.sign_of(mode, folder.name, metric, logger)
 
+    wanted.limits.count_unreported(columns, skipped)
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
     cells = {key.removeprefix(_CONFIG): columns[key] for key in columns if key.startswith(_CONFIG)}
     rows = configurations(cells, domains, len(columns[metric]), skipped)
@@ -332,6 +333,7 @@ def _offline_task(
     table = evaluations.hyperparameters
     cells = {key: table[key].tolist() for key in space.names if key in table}
     rows = configurations(cells, space.domains, len(means), skipped)
+    wanted.limits.count_unreported(names, skipped)
     trials = []
     reports = _mean_over_seeds(values)  # `[N, fidelities, metrics]`
     for row, configuration in rows.items():

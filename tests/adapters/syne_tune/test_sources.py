@@ -195,8 +195,9 @@ def test_a_mode_that_nothing_states_is_warned_of(
     task = metadata_from_experiments(folder, mode=mode).tasks[0]
     assert task.values.tolist() == ([-5.0, -6.0] if is_warned else [5.0, 6.0])
     assert ("small or large values of 'loss' in 'old'" in caplog.text) is is_warned
-    limited = metadata_from_experiments(folder, mode=mode, constraints={"sane": (1, 1)}).tasks[0]
-    assert limited.failed.tolist() == [False, True]
+    limited = metadata_from_experiments(folder, mode=mode, constraints={"sane": (1, 1), "size": 9})
+    assert limited.tasks[0].failed.tolist() == [False, True]
+    assert limited.skipped == {"limit on 'size', which an experiment does not report": 1}
 
 
 def test_domains_that_the_metadata_does_not_keep_are_inferred(tmp_path: Path) -> None:
