@@ -32,12 +32,13 @@ class Constraint:
     def nearest(self, max_length: int) -> Constraint:
         """Return the constraint with at most `max_length` trials, most of them near the limit.
 
-        If any violate it, one of them is kept.
+        Of those that meet it, and of those that violate it, one is kept if there are any.
         """
-        kept = subsample(dense_ranks(-np.abs(self.violations)), max_length)
-        violated = np.flatnonzero(~self.is_met)
-        if len(violated) and self.is_met[kept].all():
-            kept[-1] = violated[self.violations[violated].argmin()]
+        sizes = np.abs(self.violations)
+        kept = subsample(dense_ranks(-sizes), max_length)
+        for side in (self.is_met, ~self.is_met):
+            if side.any() and not side[kept].any():
+                kept[-1] = np.flatnonzero(side)[sizes[side].argmin()]
         return Constraint(self.trials[kept], self.violations[kept])
 
     def places(self, n_trials: int) -> Array:

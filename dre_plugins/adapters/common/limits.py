@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,12 @@ class Limits:
         for metric in self.ranges:
             wanted = f"on what trials reported, {sorted(reported)}"
             require(metric in reported, "constraints", metric, wanted)
+
+    def count_unreported(self, reported: Collection[str], skipped: Counter[str]) -> None:
+        """Count limits on metrics that a past experiment has not reported, which say nothing."""
+        for metric in self.ranges:
+            if metric not in reported:
+                skipped[f"limit on {metric!r}, which an experiment does not report"] += 1
 
     def violations(self, result: Mapping[str, Any]) -> dict[str, float]:
         """Return how far a result exceeds each limit, at most 0 within; NaN without the metric."""

@@ -123,6 +123,7 @@ def read_results(
             if names and key not in names:
                 skipped[f"experiment {name!r} without the metric {key!r}"] += 1
                 continue
+            limits.count_unreported(columns, skipped)
             searched, trials = trials_in(runs, key, sign, space, skipped, limits, likely)
             tasks.append(Task.from_trials(name, searched, [*trials.values()]))
     if metric is not None and reported and metric not in reported:

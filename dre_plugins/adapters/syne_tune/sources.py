@@ -38,7 +38,7 @@ from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import Array, is_integer
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.sources.cells import configurations, number
+from dre_plugins.transfer.sources.cells import configurations, number, typed
 from dre_plugins.transfer.spaces.inference import infer_space
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
     mode = wanted.mode or (stated if stated in past_tasks.SIGNS else wanted.otherwise)
     sign = past_tasks.sign_of(mode, folder.name, metric, logger)
 
+    wanted.limits.count_unreported(columns, skipped)
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
     cells = {key.removeprefix(_CONFIG): columns[key] for key in columns if key.startswith(_CONFIG)}
     rows = configurations(cells, domains, len(columns[metric]), skipped)
@@ -296,7 +297,7 @@ def _trials(
         elif has_ended or last_step == highest:
             state, value = TrialState.COMPLETE, values[last]
         rungs = {step: values[row] for step, row in steps.items()}
-        report = {name: number(columns[name][last]) for name in limits.ranges if name in columns}
+        report = {n: typed([columns[n][last]])[0] for n in limits.ranges if n in columns}
         constraints = limits.violations(report)
         trials.append(Trial(rows[last], state, value, rungs, constraints=constraints))
     return trials
@@ -332,10 +333,12 @@ def _offline_task(
     table = evaluations.hyperparameters
     cells = {key: table[key].tolist() for key in space.names if key in table}
     rows = configurations(cells, space.domains, len(means), skipped)
+    wanted.limits.count_unreported(names, skipped)
     trials = []
-    last = _mean_over_seeds(values)[:, -1]  # `[N, metrics]`
+    reports = _mean_over_seeds(values)  # `[N, fidelities, metrics]`
     for row, configuration in rows.items():
-        report = dict(zip(names, last[row].tolist(), strict=True))
+        n_lacking = np.isnan(means[row, ::-1]).argmin()  # fidelities after the last report
+        report = dict(zip(names, reports[row, -1 - n_lacking].tolist(), strict=True))
         trial = _offline_trial(configuration, means[row])
         trials.append(replace(trial, constraints=wanted.limits.violations(report)))
     return Task.from_trials(name, space, trials)
@@ -351,7 +354,8 @@ def _mean_over_seeds(values: Array) -> Array:
 def _offline_trial(configuration: Mapping[str, Any], reported: Array) -> Trial:
     """Return a trial; the last of `reported` `[fidelities]` is its final value."""
     *values, final = reported.tolist()
-    rungs: dict[float, float] = dict(enumerate(values, start=1))
-    if np.isnan(final) and not np.isnan(values).all():
+    # NaN is what was not evaluated, no report of a trial that diverged.
+    rungs = {float(step): v for step, v in enumerate(values, start=1) if not np.isnan(v)}
+    if np.isnan(final) and rungs:
         return Trial(configuration, TrialState.PRUNED, None, rungs)
     return Trial(configuration, TrialState.COMPLETE, final, rungs)

@@ -202,8 +202,9 @@ def test_a_metric_that_is_reported_now_and_then_has_a_final_value(tmp_path: Path
     np.testing.assert_array_equal(task.failed, [False, True])
     for limit, has_failed in ((3.0, False), (2.5, True)):  # of the last report
         limited = metadata_from_results(
-            tmp_path, metric="loss", mode="min", constraints={"speed": limit}
+            tmp_path, metric="loss", mode="min", constraints={"speed": limit, "size": 1.0}
         )
+        assert limited.skipped == {"limit on 'size', which an experiment does not report": 1}
         assert limited.tasks[0].failed.tolist() == [has_failed, True]
 
 

@@ -190,13 +190,14 @@ def test_without_metadata_the_space_is_inferred(tmp_path: Path) -> None:
 def test_a_mode_that_nothing_states_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, stated: Any, mode: Any, is_warned: bool
 ) -> None:
-    table = "trial_id,config_x,loss\n0,0.1,5.0\n1,0.2,6.0\n"
+    table = "trial_id,config_x,loss,sane\n0,0.1,5.0,True\n1,0.2,6.0,False\n"
     folder = written(tmp_path / "old", table, {"metric_names": ["loss"], **stated})
     task = metadata_from_experiments(folder, mode=mode).tasks[0]
     assert task.values.tolist() == ([-5.0, -6.0] if is_warned else [5.0, 6.0])
     assert ("small or large values of 'loss' in 'old'" in caplog.text) is is_warned
-    limited = metadata_from_experiments(folder, mode=mode, constraints={"loss": 5.5}).tasks[0]
-    assert limited.failed.tolist() == [False, True]
+    limited = metadata_from_experiments(folder, mode=mode, constraints={"sane": (1, 1), "size": 9})
+    assert limited.tasks[0].failed.tolist() == [False, True]
+    assert limited.skipped == {"limit on 'size', which an experiment does not report": 1}
 
 
 def test_domains_that_the_metadata_does_not_keep_are_inferred(tmp_path: Path) -> None:
@@ -275,7 +276,7 @@ def test_offline_evaluations_become_tasks_with_rungs() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(5, 3, 4, 2))
     values[0, 1] = np.nan  # a seed that is missing
-    values[1, :, -1] = np.nan  # stopped early
+    values[1, :, -2:] = np.nan  # stopped early
     values[2] = np.nan  # crashed
     values[3, :, :, 1] = np.inf
     values[4, 0, -1, 1], values[4, 1, -1, 1] = np.inf, -np.inf
@@ -295,6 +296,8 @@ def test_offline_evaluations_become_tasks_with_rungs() -> None:
     assert iris.values[3] == math.inf
     assert [*iris.rungs] == [1.0, 2.0, 3.0]
     assert iris.rungs[2.0][1] == pytest.approx(values[1, :, 1, 1].mean())
+    limited = metadata_from_experiments(source, constraints={"accuracy": -9.0}).tasks[0]
+    assert limited.failed.tolist() == [True, True, True, True, False]  # unknown: inf - inf
     downwards = metadata_from_experiments(source).tasks[0]
     assert downwards.values[0] == pytest.approx(-values[0, [0, 2], -1, 0].mean())
 
