@@ -41,6 +41,11 @@ TURN = re.compile(r"-[01]$")
 TRIALS = "experiment_state-*.json"
 OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
 ENDED = ("TERMINATED", "ERROR")
+# All that reading these files may raise; of their objects, classes may be gone.
+_DAMAGES = (
+    *(AttributeError, EOFError, ImportError, LookupError, OSError, TypeError, ValueError),
+    pickle.UnpicklingError,
+)
 
 
 S = TypeVar("S", bound="RestorableSearcher")
@@ -296,7 +301,7 @@ def _known_to_ray(folder: Path) -> list[KnownToRay]:
             for texts in json.loads(regular(file).read_bytes())["trial_data"]
             for trial, results in [map(json.loads, texts)]
         ]
-    except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+    except _DAMAGES as error:
         logger.debug("What Ray has written about its trials cannot be read: %s", error)
         return []
 
