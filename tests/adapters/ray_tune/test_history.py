@@ -335,3 +335,12 @@ def test_a_repeater_around_it_hands_on_means() -> None:
             repeater.on_trial_complete(f"t{number}", outcome, error=is_crash)
     assert [trial.value for trial in worker.trials(repeater.searcher)] == [0.5, 2.0, None, 6.5]
     assert worker.states(repeater.searcher) == ["complete", "complete", "failed", "complete"]
+
+
+def test_an_unknown_trial_that_does_not_fit_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    search = worker.tiny_search(space=worker.MIXED_SPACE, metric="loss", mode="min")
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
+        for name in ("other", "another"):
+            search.on_trial_complete(name, worker.result(1.0, config={"y": 1}))
+    assert "Nothing is learnt from trial other" in caplog.text and len(caplog.records) == 1
+    assert not worker.trials(search)

@@ -389,15 +389,6 @@ def test_the_newest_session_of_a_folder_counts(tmp_path: Path) -> None:
     assert worker.trials(again) == worker.trials(second)
 
 
-def test_an_unknown_trial_that_does_not_fit_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
-    search = worker.tiny_search(space=worker.MIXED_SPACE, metric="loss", mode="min")
-    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
-        for name in ("other", "another"):
-            search.on_trial_complete(name, worker.result(1.0, config={"y": 1}))
-    assert "Nothing is learnt from trial other" in caplog.text and len(caplog.records) == 1
-    assert not worker.trials(search)
-
-
 def test_functions_to_choose_from_survive() -> None:
     space = {"f": tune.choice([len, abs, lambda x: x]), "x": tune.uniform(0, 1), "g": max}
     search = worker.tiny_search(space=space, metric="loss", mode="min")
