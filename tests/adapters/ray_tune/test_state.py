@@ -393,9 +393,8 @@ def test_functions_to_choose_from_survive() -> None:
     space = {"f": tune.choice([len, abs, lambda x: x]), "x": tune.uniform(0, 1), "g": max}
     search = worker.tiny_search(space=space, metric="loss", mode="min")
     worker.run(search, 6, lambda config: config["x"])
+    search.on_trial_complete("none")
     again = cloudpickle.loads(cloudpickle.dumps(search))
-    for each in (search, again):
-        each.on_trial_complete("none")
-    ours, theirs = worker.run(search, 4, lambda c: c["x"]), worker.run(again, 4, lambda c: c["x"])
+    ours, theirs = (worker.run(each, 4, lambda c: c["x"]) for each in (search, again))
     assert [config["x"] for config in ours] == [config["x"] for config in theirs]
     assert all(callable(config["f"]) and config["g"] is max for config in theirs)
