@@ -21,10 +21,10 @@ _MAX_SOBOL = 21201
 # Sequences that many processes walk through by index are made in this shape, whatever the space.
 _SHARED_SOBOL = 64
 _BLOCK = 256
-# Start-up trials are drawn towards the middle of ranges around 0, whose optima are rarely at a
-# bound; those of learners' ranges often are. The first trial is the middle. The next ones have
-# this share of the Sobol points' distance from it. The distance grows with the number of such
-# ranges, but not beyond that of Sobol points in this many of them
+# Ranges from a negative to a positive number rarely have their optimum at a bound, those of
+# learners often do. So the first start-up trial is the middle of such ranges, and the next three
+# keep .8 of the Sobol points' distance from it. With n > 6 such ranges they keep sqrt(4 / n), by
+# which they are as far from the middle as Sobol points are with four ranges
 # (lab/2026-11-26-ranges-around-zero.md).
 _N_DRAWN, _DRAWN_SHARE, _DRAWN_PARAMETERS = 4, 0.8, 4
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
