@@ -35,7 +35,7 @@ _ITERATION = "training_iteration"
 _STATES = "experiment_state-*.json"
 # How Ray writes objects into params.json.
 _OBJECT = re.compile(r"<.+>", re.DOTALL)
-_ENDED = ("TERMINATED", "ERROR")
+ENDED = ("TERMINATED", "ERROR")
 # All that the readers raise on a damaged file.
 _DAMAGES = (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 _NO_METRICS = {*AUTO_RESULT_KEYS, "done", "trial_id", "experiment_tag"}
@@ -284,7 +284,7 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
             continue
         has_error = file.with_name("error.txt").exists()
         state = states.get(file.parent.name, "ERROR" if has_error else "TERMINATED")
-        yield Run(configuration, reports, state in _ENDED, state == "ERROR")
+        yield Run(configuration, reports, state in ENDED, state == "ERROR")
 
 
 def _states_in(folder: Path) -> dict[str, str]:

@@ -28,7 +28,7 @@ from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running, key_of_trial, logger
-from dre_plugins.adapters.ray_tune.sources import flat
+from dre_plugins.adapters.ray_tune.sources import ENDED, flat
 from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.space.base import match_key
@@ -40,7 +40,6 @@ TURN = re.compile(r"-[01]$")
 # Files that Ray writes itself, and how it writes objects there.
 TRIALS = "experiment_state-*.json"
 OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
-ENDED = ("TERMINATED", "ERROR")
 # All that reading these files may raise; of their objects, classes may be gone.
 _DAMAGES = (
     *(AttributeError, EOFError, ImportError, LookupError, OSError, TypeError, ValueError),
