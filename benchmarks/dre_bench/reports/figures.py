@@ -1,7 +1,7 @@
 """Figures of benchmark runs; every function returns a Matplotlib figure.
 
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart, with grey in place of
-yellow; with more samplers than colours the dashes differ. A sampler has the same colour in all
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart, with grey in place
+of yellow; with more samplers than colours the dashes differ. A sampler has the same colour in all
 figures of a report. Samplers of this project have thicker curves.
 """
 
