@@ -42,6 +42,8 @@ def joint_ranks(history: Sequence[Trial]) -> Array:
     order = np.full(len(history), np.nan)
     is_complete = ~np.isnan(values)
     order[is_complete] = dense_ranks(values[is_complete])
+    if not any(trial.state is TrialState.PRUNED for trial in history):
+        return order
     reports = reports_of(history)
     last_values = np.array([values[-1] if values else np.nan for _, values in reports])
     compared_at = _steps_to_compare(history, reports)

@@ -107,7 +107,7 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
     trials = [history[i] for i in ended]
     last = (last_step(trial) for trial in trials)
     steps = pruning_steps(step for step in last if step is not None)
-    reports = reports_of(trials)
+    reports = reports_of(trials) if steps else []  # which takes time in a long study
     lists = ranked_lists(
         final_values(trials),
         np.array([failed == "worst" and has_failed(trial) for trial in trials], dtype=np.bool_),
