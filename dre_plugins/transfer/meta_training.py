@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import torch
@@ -72,7 +72,7 @@ def meta_train(
     """
     with isolated(device, n_threads):
         state = _initial_state(scorer, lists.n_features, seed, device)
-        plan = {"settings": settings.to_dict(), "scorer": scorer.to_dict(), "seed": seed}
+        plan = {"settings": asdict(settings), "scorer": scorer.to_dict(), "seed": seed}
         plan["data"] = [lists.digest(), validation.digest() if validation is not None else None]
         if checkpoint is not None and resume and os.path.exists(checkpoint):
             training_state.load(checkpoint, state, plan)

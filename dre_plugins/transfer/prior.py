@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -60,13 +60,9 @@ class Card:
             is_mapping = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
             require(is_mapping, name, value, "a mapping of names")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the card as JSON-ready values."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Card:
-        """Rebuild a card from `to_dict`; entries that this version does not know are left out."""
+        """Rebuild a card from its dictionary, without entries that this version does not know."""
         names = {entry.name for entry in fields(cls)}
         values = {name: value for name, value in state.items() if name in names}
         return cls(**{**values, "tasks": tuple(values.get("tasks", ()))})
@@ -162,7 +158,7 @@ class Prior:
         Raises:
             ValueError: If there are no configurations, or they are not in the space.
         """
-        from dre_plugins.transfer.beliefs import metadata_of_beliefs
+        from dre_plugins.transfer.training import metadata_of_beliefs
 
         if not isinstance(space, SearchSpace):
             space = SearchSpace(space)

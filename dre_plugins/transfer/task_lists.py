@@ -22,9 +22,6 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
 
-# One list: its features `[N, D]`, its ranks `[N]` and its weight.
-Row = tuple[Features, Array, float]
-
 
 @dataclass(frozen=True, slots=True)
 class TaskLists:
@@ -69,7 +66,7 @@ class TaskLists:
         further list. Lists whose values are all the same are left out, see `Task.lists`; a
         ValueError says that none is left.
         """
-        rows: list[Row] = []
+        rows: list[tuple[Features, Array, float]] = []  # features, ranks and weight of a list
         for task in tasks:
             encoded = space.features(units_in(space, task))
             for entries in task.lists():

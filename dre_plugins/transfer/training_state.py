@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import torch
@@ -61,10 +61,6 @@ class MetaTrainingSettings:
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
         require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")
         require(self.list_length >= 2, "list_length", self.list_length, "at least 2")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as JSON-ready values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

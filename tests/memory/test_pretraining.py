@@ -8,8 +8,8 @@ import pytest
 from remembered import LOGGER, SPACE, header, tune, write_studies
 
 from dre_plugins import Prior
-from dre_plugins.memory import choices, pretraining
-from dre_plugins.memory.pretraining import groups_of, pretrain
+from dre_plugins.memory import choices
+from dre_plugins.memory.choices import groups_of, pretrain
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 from dre_plugins.transfer.training import train_prior
 from dre_plugins.transfer.training_state import MetaTrainingSettings
@@ -96,7 +96,7 @@ def test_what_knows_too_few_of_the_studies_is_not_used(memory, trainings):
 
 
 def test_of_very_many_studies_the_newest_are_taken(memory, trainings, monkeypatch):
-    monkeypatch.setattr(pretraining, "MAX_STUDIES", 2)
+    monkeypatch.setattr(choices, "MAX_STUDIES_AHEAD", 2)
     pretrained(memory, "abc")
     assert trainings == [2]
 

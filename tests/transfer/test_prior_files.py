@@ -97,8 +97,7 @@ def test_a_prior_comes_back_whatever_its_categories(tmp_path) -> None:
 
 def test_the_card_in_the_file_is_json(prior, path) -> None:
     card = card_of(path)
-    assert {"schema", "card", "space", "sha256"} <= set(card)
-    assert card["schema"] == 1
+    assert {"card", "space", "sha256"} <= set(card)
     assert card["card"]["name"] == "formula"
     assert Card.from_dict({**card["card"], "from a later version": 1}) == prior.card
 
@@ -162,8 +161,6 @@ def test_a_mapping_that_cannot_be_is_refused_at_once(mapping, message) -> None:
 
 
 CARDS = {
-    "newer schema": (lambda c: c.replace('"schema": 1', '"schema": 2'), "2 is newer.*; upgrade"),
-    "infinite schema": (lambda c: c.replace('"schema": 1', '"schema": Infinity'), "damaged"),
     "licence": (lambda c: c.replace('"licence": "', '"licence": "MIT'), "damaged: the hash"),
     "defaults": (lambda c: c.replace('"defaults": {', '"defaults": 5, "old": {', 1), "damaged"),
     "huge number": (
@@ -173,7 +170,7 @@ CARDS = {
     "nesting": (lambda c: "[" * 100_000, "damaged"),
     **{
         text: (lambda c, text=text: text, r"prior\.safetensors: damaged card")
-        for text in ("", "{", "[]", "{}", "1", '{"schema": "x"}', '{"schema": 1}')
+        for text in ("", "{", "[]", "{}", "1", '{"sha256": "x"}')
     },
 }
 
