@@ -278,7 +278,7 @@ def _first_suggestions(learners: list[Entry]) -> str:
 
     bar = tracked(learners, "studies", len(learners))
     found = savings(read_study(entry.files) for entry in bar)
-    if not found.is_known:
+    if found.n_studies < MIN_STUDIES:
         return f"known from {MIN_STUDIES} studies on, of {found.n_studies} so far"
     return (
         f"beat {found.share:.0%} ± {found.error:.0%} of the space-filling trials of "

@@ -119,9 +119,7 @@ def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, 
     return best
 
 
-def tasks_of(
-    entries: Sequence[Entry], logger: logging.Logger
-) -> tuple[MetaDataset, list[Entry]]:
+def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaDataset, list[Entry]]:
     """Return studies as past tasks, and which they are; others are counted in `skipped`."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []

@@ -78,7 +78,7 @@ def _held_out(fitted: Fitted) -> tuple[Array, Array, Array]:
     mean, spread = np.empty(len(rows)), np.empty(len(rows))
     shuffled = np.random.default_rng(SEED).permutation(len(rows))
     for fold in np.array_split(shuffled, N_FOLDS):
-        ensemble = fitted.ensemble_without(rows[fold].tolist())
+        ensemble = fitted.ensemble({*rows[fold].tolist()})
         mean[fold], spread[fold] = ensemble.predicted(fitted.units[rows[fold]])
     return true, mean, spread
 

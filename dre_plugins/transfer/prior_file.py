@@ -103,7 +103,7 @@ def parsed(path: str, content: bytes) -> Prior:
             space,
             Card.from_dict(header["card"]),
             numbers(header["favourites"]).reshape(-1, space.n_parameters),
-            contexts=_contexts(header.get("contexts"), settings),
+            contexts=_contexts(header["contexts"], settings),
             portfolio=None
             if header.get("portfolio") is None
             else numbers(header["portfolio"]).reshape(-1, space.n_parameters),

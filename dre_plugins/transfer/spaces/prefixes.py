@@ -97,16 +97,12 @@ def _is_prefix(word: str, key: str, plain: str) -> bool:
 
 
 def _inverse(numbers: Array) -> Array:
-    found = np.full(numbers.shape, np.nan)
-    np.divide(1.0, numbers, out=found, where=numbers != 0)
-    return found
+    return np.divide(1.0, numbers, out=np.full(numbers.shape, np.nan), where=numbers != 0)
 
 
 def _logarithm(base: float, values: Array) -> Array:
-    found = np.full(values.shape, np.nan)
-    np.log(values, out=found, where=values > 0)
-    found /= np.log(base)
-    return found
+    logarithms = np.log(values, out=np.full(values.shape, np.nan), where=values > 0)
+    return logarithms / np.log(base)
 
 
 # By word: from numbers as tuned to the quantity, and back. ``log_`` alone is left out: the base is
