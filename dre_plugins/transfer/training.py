@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings, require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, is_integer
 from dre_plugins.space.candidates import mutate, sobol
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import Progress, meta_train
@@ -73,9 +73,11 @@ def train_prior(
     **machine: Any,
 ) -> Prior:
     """Meta-train a prior, see `Prior.train`; `machine` has further arguments of `meta_train`."""
+    require(is_integer(seed) and seed >= 0, "seed", seed, "a non-negative integer")
+    metadata = _with_parameters(metadata)
     if not len(metadata):
         raise ValueError(
-            "metadata has no task, so there is nothing to learn from; "
+            "metadata has no task with parameters, so there is nothing to learn from; "
             f"what was left out: {dict(metadata.skipped)}."
         )
     settings = settings if settings is not None else MetaTrainingSettings()
@@ -95,6 +97,7 @@ def train_prior(
     training = metadata
     if validation is None:
         training, validation = held_out(metadata)
+    validation = _with_parameters(validation)
     lists = TaskLists.of(training.tasks, space)
     validation_lists = TaskLists.of(validation.tasks, space) if len(validation) else None
     with _bar(progress) as on_progress:
@@ -129,6 +132,12 @@ def train_prior(
     if scorer.context is not None:
         contexts = contexts_of(ensemble, lists, settings.max_support, seed)
     return Prior(ensemble, space, card, favourites_of(training, space), contexts=contexts)
+
+
+def _with_parameters(metadata: MetaDataset) -> MetaDataset:
+    """Return the tasks that have searched anything: one of constants has no order to learn."""
+    tasks = tuple(task for task in metadata if task.space.n_parameters)
+    return replace(metadata, tasks=tasks)
 
 
 def contexts_of(
@@ -186,7 +195,8 @@ def metadata_of_beliefs(
 ) -> MetaDataset:
     """Return the task that beliefs describe: configurations that are expected to be good.
 
-    They may lack parameters. A ValueError says that there are none, or one is not in the space.
+    They may lack parameters. A ValueError says that there are none, or one is not in the space or
+    names nothing that is searched.
     """
     is_list = isinstance(configurations, Sequence) and len(configurations) > 0
     are_given = is_list and all(isinstance(given, Mapping) for given in configurations)
@@ -194,6 +204,8 @@ def metadata_of_beliefs(
     for configuration in configurations:
         unknown = [name for name in configuration if name not in space.domains]
         require(not unknown, "configurations", unknown, f"made of {[*space.domains]}")
+        is_any = any(name in space.names for name in configuration)
+        require(is_any, "configurations", configuration, f"of at least one of {[*space.names]}")
         for name, value in configuration.items():
             domain = space.domains[name]
             require(domain.contains(value), name, value, f"in {domain}")
