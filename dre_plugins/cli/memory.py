@@ -108,7 +108,7 @@ def show(study: Study, folder: Folder = None) -> None:
             entries["damaged lines"] = str(read.n_damaged)
         best = read.best()
         if best is not None and best.value is not None:
-            entries["best value"] = f"{SIGNS[header.directions[0]] * best.value:g}"
+            entries["best value"] = f"{SIGNS[header.directions[0]] * best.value + 0.0:g}"
             entries["there"] = ", ".join(f"{k}={v}" for k, v in best.configuration.items())
         past = [source[:8] for source in sources.get(header.study, [])]
         entries["learnt from"] = ", ".join(past) or "no study"

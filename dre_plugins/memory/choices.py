@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 MIN_KNOWN = 0.8
 # Up to this number, a study learns from all of them when it begins: no prior is trained ahead.
 MIN_STUDIES_AHEAD = MAX_STUDIES
-# Largest number of studies of a prior trained ahead, the newest ones: it bounds the time to read
-# them.
+# Largest number of studies of a prior trained ahead, the newest: it bounds the time to read them.
 MAX_STUDIES_AHEAD = 1000
 
 

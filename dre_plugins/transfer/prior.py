@@ -82,8 +82,7 @@ class Prior:
         mapping: Name in a study's space to name in this one, where they do not match.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
         portfolio: Canonical coordinates of the first trials of a study whose learner is
-            recognised, in order, `[M, P]`. They complement each other over past tasks. None: the
-            favourites.
+            recognised, in order, `[M, P]`; they complement each other. None: the favourites.
         remark: Text for the log, such as why the prior was chosen.
         past_studies: Names of the user's studies that it was trained on; not saved in files.
 
@@ -175,8 +174,7 @@ class Prior:
             mapping: Name in your search space to name in the prior's, where they do not match.
 
         Raises:
-            PriorError: If there is no such prior, or the file is damaged, foreign, or from a
-                newer version.
+            PriorError: If there is no such prior, or its file is damaged, foreign, or newer.
             ValueError: If the mapping names a parameter that the prior does not have.
         """
         from dre_plugins.transfer.prior_file import load

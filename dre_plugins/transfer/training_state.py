@@ -1,8 +1,7 @@
 """The settings of a meta-training, and its state, which can be saved and resumed.
 
 One safetensors file holds weights, moments of Adam, the best weights and the state of the random
-generator; its header holds the counters and the plan, which must be that of the training that
-resumes.
+generator; its header holds the counters and the plan, by which another training is refused.
 """
 
 from __future__ import annotations

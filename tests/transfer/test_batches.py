@@ -9,15 +9,14 @@ from lists_of_tasks import PLAIN, QUICK, SCORER, numbered
 from torch import Tensor
 
 from dre_plugins.engine import ScorerSettings
-from dre_plugins.transfer import batches, meta_training
-from dre_plugins.transfer.batches import validation_batch
+from dre_plugins.transfer import meta_training, task_lists
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
-from dre_plugins.transfer.task_lists import TaskLists
+from dre_plugins.transfer.task_lists import TaskLists, training_batches, validation_batch
 
 
 def draws_of(lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, seed=0):
     state = meta_training._initial_state(scorer, lists.n_features, seed, "cpu")
-    return batches.training_batches(lists, scorer, settings, state), state
+    return training_batches(lists, scorer, settings, state), state
 
 
 def entries(features: Tensor, mask: Tensor) -> list[int]:
@@ -85,7 +84,7 @@ def test_validation_draws_are_the_same_every_time_and_of_all_lists() -> None:
 
 
 def test_validation_looks_at_a_bounded_number_of_lists(monkeypatch) -> None:
-    monkeypatch.setattr(batches, "MAX_VALIDATION", 3)
+    monkeypatch.setattr(task_lists, "MAX_VALIDATION", 3)
     batch = validation_batch(numbered(*[9] * 20), PLAIN, QUICK, "cpu")
     assert batch.features[0, ::4, 0, 0].tolist() == [1, 11, 20]  # evenly spaced
-    assert batch.features.shape[1] == 3 * len(batches.VALIDATION_SHARES)
+    assert batch.features.shape[1] == 3 * len(task_lists.VALIDATION_SHARES)

@@ -28,8 +28,7 @@ _LEARNER_WORDS = sorted(
     ((word, key) for key, learner in LEARNERS.items() for word in learner.prefixes),
     key=lambda entry: (-len(entry[0]), entry[0]),
 )
-# Words with other meanings (``cat_smooth``, ``lr_decay``): they name a learner before one of its
-# parameters only.
+# Words with other meanings (``lr_decay``): they name a learner only before one of its parameters.
 _SHORT = ("cat", "logit", "lr")
 # Words that name a part of a pipeline without saying what it is.
 _STEPS = ("classifier", "regressor", "estimator", "model", "clf")
@@ -105,8 +104,7 @@ def _logarithm(base: float, values: Array) -> Array:
     return logarithms / np.log(base)
 
 
-# By word: from numbers as tuned to the quantity, and back. ``log_`` alone is left out: the base is
-# not said.
+# By word: from numbers as tuned to the quantity, and back. ``log_`` is none: it has no base.
 CONVENTIONS: Mapping[str, tuple[Change, Change]] = {
     **{
         word: (partial(np.power, base), partial(_logarithm, base))
