@@ -76,9 +76,11 @@ def carried(ours: dict[str, Domain], theirs: dict[str, Domain], values: dict[str
          "learning_rate_init": 0.1}, {"hidden_layer_sizes": "(50,)", "lr": 0.1}),
         ({"hidden_layer_sizes": Ordinal((50, 100))}, LAYERS, {"hidden_layer_sizes": 100},
          {"width": 100}),
-        *[({"hidden_layer_sizes": LISTS}, {"hidden_layer_sizes": Categorical(theirs)},
-           {"hidden_layer_sizes": "64, 64"}, {"hidden_layer_sizes": "64, 64"})
-          for theirs in (LISTS.choices, (*LISTS.choices, "auto"))],
+        ({"hidden_layer_sizes": LISTS}, {"hidden_layer_sizes": LISTS},
+         {"hidden_layer_sizes": "64, 64"}, {"hidden_layer_sizes": "64, 64"}),
+        ({"hidden_layer_sizes": Categorical(("64", "64_32"))},
+         {"hidden_layer_sizes": Categorical(("64", "64_32", "auto"))},
+         {"hidden_layer_sizes": "64_32"}, {"hidden_layer_sizes": "64_32"}),
     ],
 )  # fmt: skip
 def test_values_are_carried_over(ours, theirs, values, expected) -> None:

@@ -96,12 +96,13 @@ def _is_prefix(word: str, key: str, plain: str) -> bool:
 
 
 def _inverse(numbers: Array) -> Array:
-    return np.divide(1.0, numbers, out=np.full(numbers.shape, np.nan), where=numbers != 0)
+    found: Array = np.divide(1.0, numbers, np.full(numbers.shape, np.nan), where=numbers != 0)
+    return found
 
 
 def _logarithm(base: float, values: Array) -> Array:
-    logarithms = np.log(values, out=np.full(values.shape, np.nan), where=values > 0)
-    return logarithms / np.log(base)
+    found: Array = np.log(values, np.full(values.shape, np.nan), where=values > 0) / np.log(base)
+    return found
 
 
 # By word: from numbers as tuned to the quantity, and back. ``log_`` is none: it has no base.
