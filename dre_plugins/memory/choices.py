@@ -177,7 +177,8 @@ def groups_of(index: Index) -> list[Group]:
     """
     entries = usable(index)
     spaces = {digest: index.space(digest) for digest in {entry.space for entry in entries}}
-    order = sorted(spaces, key=lambda digest: (-spaces[digest].n_parameters, digest))
+    searched = [digest for digest in spaces if spaces[digest].n_parameters]
+    order = sorted(searched, key=lambda digest: (-spaces[digest].n_parameters, digest))
     merged: list[tuple[SearchSpace, SearchSpace, set[str]]] = []
     for digest in order:
         space = spaces[digest]

@@ -10,7 +10,8 @@ from remembered import LOGGER, SPACE, header, tune, write_studies
 from dre_plugins import Prior
 from dre_plugins.memory import choices
 from dre_plugins.memory.choices import groups_of, pretrain
-from dre_plugins.space import Categorical, Float, Integer, SearchSpace
+from dre_plugins.memory.selection import overlap
+from dre_plugins.space import Categorical, Constant, Float, Integer, SearchSpace
 from dre_plugins.transfer.training import train_prior
 from dre_plugins.transfer.training_state import MetaTrainingSettings
 
@@ -55,6 +56,13 @@ def test_a_small_part_of_a_large_space_is_no_member_of_its_group(memory):
     write_studies(memory, "ab", space=SearchSpace({**SPACE.domains, **more}))
     write_studies(memory, "c")
     assert [len(group.entries) for group in groups_of(memory.index())] == [2, 1]
+
+
+def test_studies_that_have_searched_nothing_are_in_no_group(memory):
+    for study in "ab":
+        write_studies(memory, study, space=SearchSpace({"k": Constant(study)}))
+    assert groups_of(memory.index()) == []
+    assert overlap(SearchSpace({}), SearchSpace({})) == 0.0
 
 
 def test_spaces_that_contradict_each_other_are_no_group(memory):
