@@ -193,7 +193,8 @@ RANGES: Mapping[str, tuple[float, float]] = {
     for bounds, names in {
         (0.0, 2.0): " ".join(sorted(RATES)),
         (0.0, 1.0): "subsample bagging_fraction feature_fraction colsample_bytree"
-        " colsample_bylevel colsample_bynode rsm l1_ratio dropout dropout_rate max_dropout momentum",
+        " colsample_bylevel colsample_bynode rsm l1_ratio dropout dropout_rate max_dropout"
+        " momentum",
         (1.0, 1e6): "n_estimators num_boost_round num_iterations iterations nrounds batch_size",
         (0.0, math.inf): "n_neighbors min_samples_leaf c alpha reg_alpha reg_lambda",
         (-1.0, 1000.0): "max_depth depth",
