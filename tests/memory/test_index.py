@@ -131,13 +131,6 @@ def test_an_index_that_cannot_be_written_is_not_needed(memory, monkeypatch):
     assert not (memory.path / "index.json").exists()
 
 
-def test_what_is_deleted_disappears(memory):
-    write_studies(memory, "ab")
-    entries = memory.index().entries
-    memory.forget([entry for entry in entries if entry.header.study == "a"])
-    assert names(memory) == ["b"]
-
-
 # "a" is the oldest, but a study may have just learnt from it.
 @pytest.mark.parametrize(("used", "kept"), [("a", "ad"), ("abcd", "cd")])
 def test_the_limit_forgets_what_was_written_and_used_longest_ago(tmp_path, used, kept):
