@@ -155,7 +155,7 @@ class Prior:
                 without an expectation.
 
         Raises:
-            ValueError: If there are no configurations, or they are not in the space.
+            ValueError: If there are none, or one is not in the space or names nothing searched.
         """
         from dre_plugins.transfer.training import metadata_of_beliefs
 
