@@ -130,6 +130,7 @@ def test_a_damaged_list_of_studies_is_passed_over(memory, trainings):
 
 
 @pytest.mark.parametrize("is_trained_ahead", [False, True])
+@pytest.mark.usefixtures("trainings")
 def test_a_folder_that_is_read_only_is_learnt_from(memory, monkeypatch, caplog, is_trained_ahead):
     write_studies(memory, "abc", n_trials=20)
     if is_trained_ahead:
