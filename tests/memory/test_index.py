@@ -232,6 +232,18 @@ def test_several_objectives_are_not_learnt_from(memory):
     assert select(memory.index(), SPACE, without="") == []
 
 
+@pytest.mark.usefixtures("small_priors")
+def test_studies_that_say_nothing_are_not_named(memory):
+    write_study(memory, "good")
+    failed = Recorder(memory.records, header("failed", "failed"))
+    for number in range(6):
+        failed.write(number, Trial({"lr": 0.1, "layers": 2}, TrialState.FAILED), SPACE)
+    study = tune(memory, 1)
+    assert study.stats["past_studies"] == 1
+    assert study.explain(0).past_studies == header("good", "good").dated
+    assert [*memory.source_studies().values()] == [["good"]]
+
+
 def test_the_newest_study_with_a_parameter_stands_in_for_the_rest(memory):
     write_study(memory, "past")
     assert newest_with(memory.index(), "layers", without="") == SPACE

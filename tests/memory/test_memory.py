@@ -194,17 +194,6 @@ def test_what_nothing_overlaps_with_starts_as_without_a_memory(memory):
     assert configurations(tune(memory, 8)) == configurations(tune(False, 8))
 
 
-def test_studies_that_say_nothing_are_not_named(memory):
-    write_study(memory, "good")
-    failed = Recorder(memory.records, header("failed", "failed"))
-    for number in range(6):
-        failed.write(number, Trial({"lr": 0.1, "layers": 2}, TrialState.FAILED), SPACE)
-    study = tune(memory, 1)
-    assert study.stats["past_studies"] == 1
-    assert study.explain(0).past_studies == header("good", "good").dated
-    assert [*memory.source_studies().values()] == [["good"]]
-
-
 def write_unrelated(memory, n_studies):
     """Record studies of which each has its own order of the same configurations."""
     for number in range(n_studies):
