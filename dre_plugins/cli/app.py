@@ -5,8 +5,7 @@ from __future__ import annotations
 from dre_plugins.cli.errors import command_line
 from dre_plugins.cli.importing import importing
 from dre_plugins.cli.memory import memory
-from dre_plugins.cli.meta_training import meta_train
-from dre_plugins.cli.priors import priors
+from dre_plugins.cli.priors import meta_train, priors
 
 app = command_line(
     """Train priors on your past studies, and manage the memory of studies.

@@ -108,7 +108,7 @@ def show(study: Study, folder: Folder = None) -> None:
             entries["damaged lines"] = str(read.n_damaged)
         best = read.best()
         if best is not None and best.value is not None:
-            entries["best value"] = f"{SIGNS[header.directions[0]] * best.value:g}"
+            entries["best value"] = f"{SIGNS[header.directions[0]] * best.value + 0.0:g}"
             entries["there"] = ", ".join(f"{k}={v}" for k, v in best.configuration.items())
         past = [source[:8] for source in sources.get(header.study, [])]
         entries["learnt from"] = ", ".join(past) or "no study"
@@ -153,7 +153,7 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
     check_writable(output, METADATA_FILES)
     opened = _memory(folder)
     entries = _found(opened, studies) if studies else _index(opened).entries
-    metadata = tasks_of(entries, logging.getLogger("dre_plugins"))
+    metadata, _ = tasks_of(entries, logging.getLogger("dre_plugins"))
     console().print(metadata.summary())
     if not len(metadata):
         raise ValueError(
@@ -183,12 +183,12 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
     # Those that were recorded while they ran have other identities than the same as past tasks.
     names = {unnumbered(task.name) for task in metadata if identity_of(task) not in present}
     likely = [entry for entry in entries if unnumbered(entry.header.title) in names]
-    known = [(entry, tasks_of([entry], logging.getLogger("dre_plugins"))) for entry in likely]
-    present |= {identity_of(task) for _, tasks in known for task in tasks}
+    before, read = tasks_of(likely, logging.getLogger("dre_plugins"))
+    present |= {identity_of(task) for task in before}
     bar = tracked(metadata, "studies", len(metadata))
     new = [task for task in bar if import_task(opened.records, task, present)]
-    for entry, tasks_before in known:
-        grown = any(has_grown(task, before) for before in tasks_before for task in new)
+    for entry, earlier in zip(read, before, strict=True):
+        grown = any(has_grown(task, earlier) for task in new)
         if entry.header.framework == "import" and grown:
             (path,) = entry.files
             path.unlink(missing_ok=True)
@@ -208,7 +208,7 @@ def train(folder: Folder = None) -> None:
         dre memory train
     """
     from dre_plugins.engine.fitting import FittingError
-    from dre_plugins.memory.pretraining import MIN_STUDIES, groups_of, pretrain
+    from dre_plugins.memory.choices import MIN_STUDIES_AHEAD, groups_of, pretrain
     from dre_plugins.memory.selection import MIN_TRIALS
 
     opened, logger = _memory(folder), logging.getLogger("dre_plugins")
@@ -217,8 +217,8 @@ def train(folder: Folder = None) -> None:
     table.add_column("prior")
     table.caption = f"Only studies of one objective with at least {MIN_TRIALS} trials count."
     for group in groups_of(_index(opened)):
-        state = f"none needed: up to {MIN_STUDIES} are learnt from when a study begins"
-        if len(group.entries) > MIN_STUDIES:
+        state = f"none needed: up to {MIN_STUDIES_AHEAD} are learnt from when a study begins"
+        if len(group.entries) > MIN_STUDIES_AHEAD:
             began = time.time()
             try:
                 path = pretrain(opened, group, logger)
@@ -278,7 +278,7 @@ def _first_suggestions(learners: list[Entry]) -> str:
 
     bar = tracked(learners, "studies", len(learners))
     found = savings(read_study(entry.files) for entry in bar)
-    if not found.is_known:
+    if found.n_studies < MIN_STUDIES:
         return f"known from {MIN_STUDIES} studies on, of {found.n_studies} so far"
     return (
         f"beat {found.share:.0%} ± {found.error:.0%} of the space-filling trials of "

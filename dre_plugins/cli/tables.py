@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def card_table(card: Card) -> Table:
     """Return a card, one row an entry; empty entries are left out."""
-    entries = {k: v for k, v in card.to_dict().items() if k != "name" and v not in ("", {})}
+    entries = {k: v for k, v in asdict(card).items() if k != "name" and v not in ("", {})}
     texts = {k: _entries(v) if isinstance(v, Mapping) else str(v) for k, v in entries.items()}
     texts["tasks"] = f"{len(card.tasks)}: {format_values(card.tasks)}"
     return entry_table(f"prior {card.name}", texts)

@@ -1,4 +1,7 @@
-"""The past studies that a study learns from: chosen once, stored, the same for all its workers."""
+"""The past studies that a study learns from: chosen once, stored, the same for all its workers.
+
+Priors may have been trained ahead, one for each group of studies whose search spaces overlap.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,31 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from dre_plugins.engine.files import regular
-from dre_plugins.memory.index import Entry
+from dre_plugins.memory.index import Entry, Index
 from dre_plugins.memory.memory import STUDIES, Memory
 from dre_plugins.memory.priors import trained_prior, write_once
 from dre_plugins.memory.records import read_study
-from dre_plugins.memory.selection import newest_with, select
+from dre_plugins.memory.selection import MAX_STUDIES, newest_with, overlap, select, usable
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.spaces.merging import merged_space, unify_names
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
 # A prior trained ahead is used if at least this share of the chosen studies was in its training.
 MIN_KNOWN = 0.8
+# Up to this number, a study learns from all of them when it begins: no prior is trained ahead.
+MIN_STUDIES_AHEAD = MAX_STUDIES
+# Largest number of studies of a prior trained ahead, the newest: it bounds the time to read them.
+MAX_STUDIES_AHEAD = 1000
 
 
 def prior_for(
@@ -65,9 +73,9 @@ def _prior_for(
         entries = [] if likely is None else select(index, likely, without=study)
         file, used = _pretrained(memory, entries)
         if file is None:
-            tasks = tasks_of(entries, logger)
-            file = trained_prior(kept.priors, tasks, logger) if len(tasks) else None
-            used = entries if file is not None else []
+            tasks, read = tasks_of(entries, logger)
+            file = trained_prior(kept.priors, tasks, logger) if read else None
+            used = [entry for entry in entries if entry in read] if file is not None else []
         elif kept is not memory:
             kept.priors.mkdir()
             shutil.copy(file, kept.priors)
@@ -110,10 +118,11 @@ def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, 
     return best
 
 
-def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
-    """Return the studies as past tasks, those that cannot be used counted in `skipped`."""
+def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaDataset, list[Entry]]:
+    """Return studies as past tasks, and which they are; others are counted in `skipped`."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
+    used: list[Entry] = []
     for entry in sorted(entries, key=lambda entry: entry.header.study):
         if len(entry.header.directions) != 1:
             skipped["study with several objectives"] += 1
@@ -128,8 +137,10 @@ def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
         skipped["damaged line"] += study.n_damaged
         skipped["study without a complete, feasible trial"] += not task.n_complete
         skipped["study without parameters"] += bool(task.n_complete and not task.space.names)
-        tasks += [task] if task.n_complete and task.space.names else []
-    return MetaDataset.of(tasks, source="memory", skipped=+skipped)
+        if task.n_complete and task.space.names:
+            tasks.append(task)
+            used.append(entry)
+    return MetaDataset.of(tasks, source="memory", skipped=+skipped), used
 
 
 def _read(path: Path, memory: Memory) -> dict[str, Any] | None:
@@ -145,3 +156,52 @@ def _read(path: Path, memory: Memory) -> dict[str, Any] | None:
         pass
     path.unlink(missing_ok=True)
     return None
+
+
+# ---- trained ahead
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Hold studies whose search spaces overlap."""
+
+    space: SearchSpace  # union of their search spaces
+    entries: tuple[Entry, ...]  # the studies, the newest first
+
+
+def groups_of(index: Index) -> list[Group]:
+    """Return the studies by search space, the largest group first.
+
+    A space joins a group if it and the largest space of the group share at least half of the
+    parameters of either, unless a parameter is a number in one of them and a word in another.
+    """
+    entries = usable(index)
+    spaces = {digest: index.space(digest) for digest in {entry.space for entry in entries}}
+    searched = [digest for digest in spaces if spaces[digest].n_parameters]
+    order = sorted(searched, key=lambda digest: (-spaces[digest].n_parameters, digest))
+    merged: list[tuple[SearchSpace, SearchSpace, set[str]]] = []
+    for digest in order:
+        space = spaces[digest]
+        for place, (largest, union, digests) in enumerate(merged):
+            if min(overlap(largest, space), overlap(space, largest)) > 0.0:
+                with suppress(ValueError):  # the spaces have no union
+                    wider = merged_space(unify_names([union, space]))
+                    merged[place] = largest, wider, {*digests, digest}
+                    break
+        else:
+            merged.append((space, space, {digest}))
+    groups = [
+        Group(union, tuple(entry for entry in entries if entry.space in digests))
+        for _, union, digests in merged
+    ]
+    return sorted(groups, key=lambda group: -len(group.entries))
+
+
+def pretrain(memory: Memory, group: Group, logger: logging.Logger) -> Path | None:
+    """Return the file of a group's prior, trained if there is none; None if no prior helps."""
+    tasks, used = tasks_of(group.entries[:MAX_STUDIES_AHEAD], logger)
+    path = trained_prior(memory.priors, tasks, logger, is_pretraining=True)
+    if path is not None and not path.with_suffix(STUDIES).exists():
+        with write_once(path.with_suffix(STUDIES)) as unfinished:
+            unfinished.write_text(json.dumps([entry.header.study for entry in used]))
+    return path

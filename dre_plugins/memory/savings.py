@@ -32,11 +32,6 @@ class Savings:
     error: float  # standard error of that share
 
     @property
-    def is_known(self) -> bool:
-        """Whether there are enough studies to say anything."""
-        return self.n_studies >= MIN_STUDIES
-
-    @property
     def trials(self) -> float:
         """Return the number of space-filling trials whose best is as good; 1 saves nothing."""
         return self.share / (1.0 - self.share)

@@ -84,7 +84,7 @@ def overlap(past: SearchSpace, space: SearchSpace) -> float:
     links = () if alignment is None else alignment.links
     shared = [link for link in links if link.source in past.names and link.target in space.names]
     n_both = len({link.source for link in shared})
-    if n_both < MIN_OVERLAP * space.n_parameters:
+    if not n_both or n_both < MIN_OVERLAP * space.n_parameters:
         return 0.0
     return n_both / (past.n_parameters + space.n_parameters - n_both)
 

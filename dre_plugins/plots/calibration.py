@@ -31,8 +31,7 @@ def plot_calibration(
     """Plot true against predicted ranks of trials, by cross-validation.
 
     Each fifth of the trials is predicted by an ensemble that was fitted to the others. True ranks
-    are those among the trials of the study. The title states how many of them lie in the predicted
-    intervals.
+    are those among the study's trials. The title says how many lie in the predicted intervals.
 
     Args:
         study: A study with at least ten trials that have a value, of any sampler; for the other
@@ -78,7 +77,7 @@ def _held_out(fitted: Fitted) -> tuple[Array, Array, Array]:
     mean, spread = np.empty(len(rows)), np.empty(len(rows))
     shuffled = np.random.default_rng(SEED).permutation(len(rows))
     for fold in np.array_split(shuffled, N_FOLDS):
-        ensemble = fitted.ensemble_without(rows[fold].tolist())
+        ensemble = fitted.ensemble({*rows[fold].tolist()})
         mean[fold], spread[fold] = ensemble.predicted(fitted.units[rows[fold]])
     return true, mean, spread
 

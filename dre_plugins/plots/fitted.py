@@ -6,7 +6,7 @@ docs/architecture.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -73,21 +73,15 @@ class Fitted:
         if settings is not None and not isinstance(settings, RecommenderSettings):
             settings = settings.for_recommender()
         self._recommender = Recommender(self.space, settings, seed=SEED, prior=loaded)
-        self._n_threads = self._recommender.settings.n_threads
 
-    def ensemble(self) -> FittedEnsemble:
-        """Return the ensemble as it would be fitted for the next suggestion."""
-        return self._fit(range(len(self._trials)), None)
+    def ensemble(self, held_out: Collection[int] = ()) -> FittedEnsemble:
+        """Return the ensemble as it would be fitted for the next suggestion.
 
-    def ensemble_without(self, held_out: Sequence[int]) -> FittedEnsemble:
-        """Return an ensemble fitted without some trials, which ranks against all trials."""
-        kept = [place for place in range(len(self._trials)) if place not in set(held_out)]
-        has_value = ~np.isnan(self.values)
-        return self._fit(kept, self.units[has_value])
-
-    def _fit(self, kept: Sequence[int], candidates: Array | None) -> FittedEnsemble:
-        with isolated("cpu", self._n_threads):
-            history = [self._trials[place] for place in kept]
+        Without the trials in places `held_out`, it ranks against all trials that have a value.
+        """
+        history = [trial for place, trial in enumerate(self._trials) if place not in held_out]
+        candidates = self.units[~np.isnan(self.values)] if held_out else None
+        with isolated("cpu", self._recommender.settings.n_threads):
             return self._recommender.ensemble(
                 history, index=len(self._trials), candidates=candidates
             )

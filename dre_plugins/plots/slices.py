@@ -57,7 +57,7 @@ def plot_predicted_ranks(
     Raises:
         ValueError: If there is no such parameter or objective, or there are too few trials.
     """
-    view = _Slice.of(study, params, prior, settings, objective)
+    view = _Slice.of(Fitted(study, prior, settings, objective), params)
     mean, spread = view.ensemble.predicted(view.units)
     n = view.ensemble.n_reference
     if len(view.axes) == 1:
@@ -97,7 +97,7 @@ def plot_acquisition(
     Raises:
         ValueError: See `plot_predicted_ranks`.
     """
-    view = _Slice.of(study, params, prior, settings, objective)
+    view = _Slice.of(Fitted(study, prior, settings, objective), params)
     values = view.ensemble.acquisition_values(view.units)
     panel = style.new_panel()
     panel.set_title("Acquisition")
@@ -144,7 +144,7 @@ def plot_members(
     Raises:
         ValueError: See `plot_predicted_ranks`.
     """
-    view = _Slice.of(study, [param], prior, settings, objective)
+    view = _Slice.of(Fitted(study, prior, settings, objective), [param])
     ranks = view.ensemble.ranks(view.units).numpy()
     axis, panel = view.axes[0], style.new_panel()
     marks: dict[str, Any] = {"ls": "-"} if axis.is_curve else {"ls": "", "marker": "_", "ms": 14}
@@ -169,18 +169,10 @@ class _Slice:
     incumbent: Array  # units of the best trial `[P]`
 
     @classmethod
-    def of(
-        cls,
-        study: Study,
-        params: str | Sequence[str],
-        prior: GivenPrior,
-        settings: Settings | None,
-        objective: int | None,
-    ) -> _Slice:
+    def of(cls, fitted: Fitted, params: str | Sequence[str]) -> _Slice:
         names = [params] if isinstance(params, str) else [*params]
         is_one_or_two = len(names) in (1, 2) and len(set(names)) == len(names)
         require(is_one_or_two, "params", params, "the name of one parameter, or of two")
-        fitted = Fitted(study, prior, settings, objective)
         n_points = N_POINTS if len(names) == 1 else N_POINTS_IN_PLANE
         axes = tuple(axis_of(fitted.space, name, n_points) for name in names)
         incumbent = fitted.incumbent([axis.column for axis in axes])

@@ -189,21 +189,18 @@ RATES = frozenset("learning_rate lr eta learning_rate_init init_lr initial_lr ba
 
 # Range of a parameter of this name in every learner; with other numbers it means something else.
 RANGES: Mapping[str, tuple[float, float]] = {
-    **dict.fromkeys(RATES, (0.0, 2.0)),
-    **dict.fromkeys(("subsample", "bagging_fraction", "feature_fraction"), (0.0, 1.0)),
-    **dict.fromkeys(
-        ("colsample_bytree", "colsample_bylevel", "colsample_bynode", "rsm", "l1_ratio"),
-        (0.0, 1.0),
-    ),
-    **dict.fromkeys(
-        ("n_estimators", "num_boost_round", "num_iterations", "iterations", "nrounds"), (1.0, 1e6)
-    ),
-    **dict.fromkeys(("n_neighbors", "min_samples_leaf"), (0.0, math.inf)),
-    **dict.fromkeys(("max_depth", "depth"), (-1.0, 1000.0)),
-    **dict.fromkeys(("c", "alpha", "reg_alpha", "reg_lambda"), (0.0, math.inf)),
-    **dict.fromkeys(("dropout", "dropout_rate", "max_dropout", "momentum"), (0.0, 1.0)),
-    "batch_size": (1.0, 1e6),
-    "num_leaves": (2.0, 1e5),
+    name: bounds
+    for bounds, names in {
+        (0.0, 2.0): " ".join(sorted(RATES)),
+        (0.0, 1.0): "subsample bagging_fraction feature_fraction colsample_bytree"
+        " colsample_bylevel colsample_bynode rsm l1_ratio dropout dropout_rate max_dropout"
+        " momentum",
+        (1.0, 1e6): "n_estimators num_boost_round num_iterations iterations nrounds batch_size",
+        (0.0, math.inf): "n_neighbors min_samples_leaf c alpha reg_alpha reg_lambda",
+        (-1.0, 1000.0): "max_depth depth",
+        (2.0, 1e5): "num_leaves",
+    }.items()
+    for name in names.split()
 }
 
 # Choices of parameters whose names several learners use: a study must have at least one of them.

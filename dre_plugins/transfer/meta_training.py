@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import torch
@@ -26,8 +26,7 @@ from dre_plugins.engine.scorers import Parameters, context_vectors, initial_para
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.transfer import training_state
-from dre_plugins.transfer.batches import Batch, training_batches, validation_batch
-from dre_plugins.transfer.task_lists import TaskLists
+from dre_plugins.transfer.task_lists import Batch, TaskLists, training_batches, validation_batch
 from dre_plugins.transfer.training_state import MetaTrainingSettings, Progress, TrainingState
 
 LossOfBatch = Callable[[Parameters, Batch], Tensor]
@@ -63,8 +62,7 @@ def meta_train(
             that rank them best are returned. None returns the last weights.
         seed: Seed of weights and draws; equal seeds give equal weights on the same machine.
         checkpoint: File to which the state of the training is written at every validation.
-        resume: Whether to continue from that file if it exists. The result is the same as without
-            the interruption.
+        resume: Whether to continue from that file if it exists, with the same result in the end.
 
     Raises:
         ValueError: If the checkpoint belongs to another training.
@@ -72,7 +70,7 @@ def meta_train(
     """
     with isolated(device, n_threads):
         state = _initial_state(scorer, lists.n_features, seed, device)
-        plan = {"settings": settings.to_dict(), "scorer": scorer.to_dict(), "seed": seed}
+        plan = {"settings": asdict(settings), "scorer": scorer.to_dict(), "seed": seed}
         plan["data"] = [lists.digest(), validation.digest() if validation is not None else None]
         if checkpoint is not None and resume and os.path.exists(checkpoint):
             training_state.load(checkpoint, state, plan)

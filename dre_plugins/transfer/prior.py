@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -60,13 +60,9 @@ class Card:
             is_mapping = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
             require(is_mapping, name, value, "a mapping of names")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the card as JSON-ready values."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Card:
-        """Rebuild a card from `to_dict`; entries that this version does not know are left out."""
+        """Rebuild a card from its dictionary, without entries that this version does not know."""
         names = {entry.name for entry in fields(cls)}
         values = {name: value for name, value in state.items() if name in names}
         return cls(**{**values, "tasks": tuple(values.get("tasks", ()))})
@@ -86,8 +82,7 @@ class Prior:
         mapping: Name in a study's space to name in this one, where they do not match.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
         portfolio: Canonical coordinates of the first trials of a study whose learner is
-            recognised, in order, `[M, P]`. They complement each other over past tasks. None: the
-            favourites.
+            recognised, in order, `[M, P]`; they complement each other. None: the favourites.
         remark: Text for the log, such as why the prior was chosen.
         past_studies: Names of the user's studies that it was trained on; not saved in files.
 
@@ -160,9 +155,9 @@ class Prior:
                 without an expectation.
 
         Raises:
-            ValueError: If there are no configurations, or they are not in the space.
+            ValueError: If there are none, or one is not in the space or names nothing searched.
         """
-        from dre_plugins.transfer.beliefs import metadata_of_beliefs
+        from dre_plugins.transfer.training import metadata_of_beliefs
 
         if not isinstance(space, SearchSpace):
             space = SearchSpace(space)
@@ -179,8 +174,7 @@ class Prior:
             mapping: Name in your search space to name in the prior's, where they do not match.
 
         Raises:
-            PriorError: If there is no such prior, or the file is damaged, foreign, or from a
-                newer version.
+            PriorError: If there is no such prior, or its file is damaged, foreign, or newer.
             ValueError: If the mapping names a parameter that the prior does not have.
         """
         from dre_plugins.transfer.prior_file import load

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,6 @@ from dre_plugins.transfer.prior import Card, Prior
 
 FORMAT = "dre-plugins/ensemble"
 VERSION = 1
-# Version of the card. A file of a newer version is refused: its entries may mean something else.
-SCHEMA = 1
 
 # At least ten times the sizes of the largest ensembles that were reported to help.
 MAX_MEMBERS = 256
@@ -43,8 +42,7 @@ def save(path: str | os.PathLike[str], prior: Prior) -> None:
     ensemble, contexts = prior.ensemble, prior.contexts
     check_size(ensemble.settings, ensemble.n_features)
     header: dict[str, Any] = {
-        "schema": SCHEMA,
-        "card": prior.card.to_dict(),
+        "card": asdict(prior.card),
         "space": prior.space.to_dict(),
         "favourites": prior.favourites,
         "portfolio": prior.portfolio,
@@ -97,10 +95,6 @@ def parsed(path: str, content: bytes) -> Prior:
     parameters = checkpoint.checked(path, tensors, _shapes(settings, n_features))
     try:
         header = json.loads(texts.get("card", ""))
-        if int(header["schema"]) > SCHEMA:
-            raise PriorError(
-                f"{path}: schema {header['schema']} is newer than {SCHEMA}; upgrade dre-plugins."
-            )
         if header["sha256"] != content_hash(parameters, settings, header):
             raise PriorError(f"{path}: damaged: the hash of its content is another one.")
         space = SearchSpace.from_dict(header["space"])
@@ -109,7 +103,7 @@ def parsed(path: str, content: bytes) -> Prior:
             space,
             Card.from_dict(header["card"]),
             numbers(header["favourites"]).reshape(-1, space.n_parameters),
-            contexts=_contexts(header.get("contexts"), settings),
+            contexts=_contexts(header["contexts"], settings),
             portfolio=None
             if header.get("portfolio") is None
             else numbers(header["portfolio"]).reshape(-1, space.n_parameters),

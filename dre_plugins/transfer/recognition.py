@@ -146,8 +146,7 @@ def _inside(space: SearchSpace, first: Array) -> Array:
 class AutoPrior:
     """Find the prior of the learner that a study tunes: `prior="auto"`.
 
-    If no learner is recognised, or no prior of it ships, the study goes on as with the universal
-    prior alone.
+    If none is recognised, or no prior of it ships, it is as with the universal prior alone.
     """
 
     def on(self, space: SearchSpace) -> AlignedPrior | None:

@@ -1,20 +1,24 @@
-"""From past tasks to a prior: merge their spaces, meta-train, validate, write the card."""
+"""From past tasks to a prior: merge their spaces, meta-train, validate, write the card.
+
+Beliefs of the user become a past task, whose values fall with the distance from the favourites.
+"""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dre_plugins.engine.settings import ContextSettings, ScorerSettings
+from dre_plugins.engine.settings import ContextSettings, ScorerSettings, require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, is_integer
+from dre_plugins.space.candidates import mutate, sobol
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -46,6 +50,12 @@ MAX_CONTEXTS = 128
 # memorise them (docs/decisions/few-studies.md).
 FEW_TASKS = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=4)
 
+# Number of random completions of a partial configuration that is believed to be good.
+N_COMPLETIONS = 8
+# Points near the favoured configurations, and all over the space.
+N_NEAR = 128
+N_SPREAD = 128
+
 
 def train_prior(
     metadata: MetaDataset,
@@ -63,9 +73,11 @@ def train_prior(
     **machine: Any,
 ) -> Prior:
     """Meta-train a prior, see `Prior.train`; `machine` has further arguments of `meta_train`."""
+    require(is_integer(seed) and seed >= 0, "seed", seed, "a non-negative integer")
+    metadata = _with_parameters(metadata)
     if not len(metadata):
         raise ValueError(
-            "metadata has no task, so there is nothing to learn from; "
+            "metadata has no task with parameters, so there is nothing to learn from; "
             f"what was left out: {dict(metadata.skipped)}."
         )
     settings = settings if settings is not None else MetaTrainingSettings()
@@ -85,6 +97,7 @@ def train_prior(
     training = metadata
     if validation is None:
         training, validation = held_out(metadata)
+    validation = _with_parameters(validation)
     lists = TaskLists.of(training.tasks, space)
     validation_lists = TaskLists.of(validation.tasks, space) if len(validation) else None
     with _bar(progress) as on_progress:
@@ -107,7 +120,7 @@ def train_prior(
         created=datetime.date.today().isoformat(),
         rebuild=rebuild,
         defaults=dict(defaults or {}),
-        training={"seed": seed, "n_task_lists": len(lists), **settings.to_dict()},
+        training={"seed": seed, "n_task_lists": len(lists), **asdict(settings)},
         validation={
             "n_tasks": len(validation),
             "loss": trained.history[-1].best,
@@ -119,6 +132,12 @@ def train_prior(
     if scorer.context is not None:
         contexts = contexts_of(ensemble, lists, settings.max_support, seed)
     return Prior(ensemble, space, card, favourites_of(training, space), contexts=contexts)
+
+
+def _with_parameters(metadata: MetaDataset) -> MetaDataset:
+    """Return the tasks that have searched anything: one of constants has no order to learn."""
+    tasks = tuple(task for task in metadata if task.space.n_parameters)
+    return replace(metadata, tasks=tasks)
 
 
 def contexts_of(
@@ -169,6 +188,45 @@ def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
 def _has_order(task: Task) -> bool:
     values = task.values[~np.isnan(task.values)]
     return bool(len(values) and values.min() < values.max())
+
+
+def metadata_of_beliefs(
+    space: SearchSpace, configurations: Sequence[Mapping[str, Any]]
+) -> MetaDataset:
+    """Return the task that beliefs describe: configurations that are expected to be good.
+
+    They may lack parameters. A ValueError says that there are none, or one is not in the space or
+    names nothing that is searched.
+    """
+    is_list = isinstance(configurations, Sequence) and len(configurations) > 0
+    are_given = is_list and all(isinstance(given, Mapping) for given in configurations)
+    require(are_given, "configurations", configurations, "at least one, in a list")
+    for configuration in configurations:
+        unknown = [name for name in configuration if name not in space.domains]
+        require(not unknown, "configurations", unknown, f"made of {[*space.domains]}")
+        is_any = any(name in space.names for name in configuration)
+        require(is_any, "configurations", configuration, f"of at least one of {[*space.names]}")
+        for name, value in configuration.items():
+            domain = space.domains[name]
+            require(domain.contains(value), name, value, f"in {domain}")
+    rng = np.random.default_rng(0)
+    believed = space.to_units(configurations)
+    favoured = np.repeat(believed, N_COMPLETIONS, axis=0)
+    favoured = space.canonical(np.where(np.isnan(favoured), rng.random(favoured.shape), favoured))
+    near = space.canonical(mutate(space, favoured, N_NEAR, rng))
+    spread = space.canonical(sobol(space.n_parameters, N_SPREAD, rng))
+    units = np.concatenate([favoured, near, spread])
+    # A belief counts in the parameters that it names only.
+    features = space.features(units)
+    values = np.full(len(units), -np.inf)
+    for row, configuration in enumerate(configurations):
+        columns = space.feature_columns(configuration)
+        wanted = space.features(space.canonical(favoured[row * N_COMPLETIONS][None]))
+        distance = np.abs(features[:, columns] - wanted[:, columns]).sum(1)
+        values = np.maximum(values, -distance)
+    failed = np.zeros(len(units), dtype=np.bool_)
+    task = Task("beliefs", space, units, values, failed)
+    return MetaDataset.of([task], source="beliefs")
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """The settings of a meta-training, and its state, which can be saved and resumed.
 
 One safetensors file holds weights, moments of Adam, the best weights and the state of the random
-generator; its header holds the counters and the plan, which must be that of the training that
-resumes.
+generator; its header holds the counters and the plan, by which another training is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import torch
@@ -61,10 +60,6 @@ class MetaTrainingSettings:
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
         require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")
         require(self.list_length >= 2, "list_length", self.list_length, "at least 2")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as JSON-ready values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,7 +232,7 @@ def test_stats_of_what_was_saved_and_of_what_was_used(dre, memory, monkeypatch):
 def test_train(dre, memory, monkeypatch):
     from dre_plugins import Prior
 
-    monkeypatch.setattr("dre_plugins.memory.pretraining.MIN_STUDIES", 1)
+    monkeypatch.setattr("dre_plugins.memory.choices.MIN_STUDIES_AHEAD", 1)
     monkeypatch.setattr(Prior, "train", staticmethod(lambda metadata, **_: Prior.of_few(metadata)))
     write_study(memory, "beer", 12)
     text = words(dre("memory", "train"))

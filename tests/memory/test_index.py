@@ -131,13 +131,6 @@ def test_an_index_that_cannot_be_written_is_not_needed(memory, monkeypatch):
     assert not (memory.path / "index.json").exists()
 
 
-def test_what_is_deleted_disappears(memory):
-    write_studies(memory, "ab")
-    entries = memory.index().entries
-    memory.forget([entry for entry in entries if entry.header.study == "a"])
-    assert names(memory) == ["b"]
-
-
 # "a" is the oldest, but a study may have just learnt from it.
 @pytest.mark.parametrize(("used", "kept"), [("a", "ad"), ("abcd", "cd")])
 def test_the_limit_forgets_what_was_written_and_used_longest_ago(tmp_path, used, kept):
@@ -237,6 +230,18 @@ def test_several_objectives_are_not_learnt_from(memory):
         recorder.write(number, trial, SPACE)
     assert len(memory.index().entries) == 1
     assert select(memory.index(), SPACE, without="") == []
+
+
+@pytest.mark.usefixtures("small_priors")
+def test_studies_that_say_nothing_are_not_named(memory):
+    write_study(memory, "good")
+    failed = Recorder(memory.records, header("failed", "failed"))
+    for number in range(6):
+        failed.write(number, Trial({"lr": 0.1, "layers": 2}, TrialState.FAILED), SPACE)
+    study = tune(memory, 1)
+    assert study.stats["past_studies"] == 1
+    assert study.explain(0).past_studies == header("good", "good").dated
+    assert [*memory.source_studies().values()] == [["good"]]
 
 
 def test_the_newest_study_with_a_parameter_stands_in_for_the_rest(memory):

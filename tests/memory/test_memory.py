@@ -3,7 +3,6 @@
 import logging
 import multiprocessing
 import pickle
-from collections import Counter
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -24,8 +23,7 @@ from remembered import (
 
 from dre_plugins import AskTell, Memory
 from dre_plugins.memory import choices, priors
-from dre_plugins.memory.records import read_study
-from dre_plugins.memory.study import StudyMemory
+from dre_plugins.memory.records import Recorder, read_study
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 
@@ -74,22 +72,19 @@ def test_without_a_home_directory_a_memory_needs_a_path(monkeypatch, given):
         Memory.of(given)
 
 
-@pytest.mark.parametrize("given", [1, "", 0.5, ["path"]])
-def test_what_is_no_memory_is_refused(given):
+@pytest.mark.parametrize("wrong", ["", 1, 0.5, ["path"]])
+def test_what_is_no_memory_is_refused(wrong):
     with pytest.raises(ValueError, match="memory must be"):
-        tune(given, 0)
+        tune(wrong, 0)
+    for path in (wrong, None):
+        with pytest.raises(ValueError, match="path must be the path of a folder"):
+            Memory(path)
 
 
 @pytest.mark.parametrize("limit", [0.0, -1, "5", True, float("nan")])
 def test_a_limit_must_be_a_positive_number(tmp_path, limit):
     with pytest.raises(ValueError, match="max_megabytes must be a number above 0"):
         Memory(tmp_path, max_megabytes=limit)
-
-
-@pytest.mark.parametrize("path", ["", None, 3])
-def test_a_memory_needs_a_path(path):
-    with pytest.raises(ValueError, match="path must be the path of a folder"):
-        Memory(path)
 
 
 @pytest.mark.parametrize("argument", ["name", "framework"])
@@ -203,11 +198,10 @@ def write_unrelated(memory, n_studies):
     """Record studies of which each has its own order of the same configurations."""
     for number in range(n_studies):
         rng = np.random.default_rng([5, number])
-        study = StudyMemory(memory, header(f"u{number}"), stats=Counter(), logger=LOGGER)
+        study = Recorder(memory.records, header(f"u{number}"))
         for trial in range(30):
             drawn = SPACE.to_configuration(rng.random(2))
-            ended = Trial(drawn, TrialState.COMPLETE, float(rng.random()))
-            study.record(trial, lambda ended=ended: (ended, SPACE))
+            study.write(trial, Trial(drawn, TrialState.COMPLETE, float(rng.random())), SPACE)
 
 
 def test_studies_that_have_nothing_but_names_in_common_are_not_used(memory, trainings):

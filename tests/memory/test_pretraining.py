@@ -8,9 +8,10 @@ import pytest
 from remembered import LOGGER, SPACE, header, tune, write_studies
 
 from dre_plugins import Prior
-from dre_plugins.memory import choices, pretraining
-from dre_plugins.memory.pretraining import groups_of, pretrain
-from dre_plugins.space import Categorical, Float, Integer, SearchSpace
+from dre_plugins.memory import choices
+from dre_plugins.memory.choices import groups_of, pretrain
+from dre_plugins.memory.selection import overlap
+from dre_plugins.space import Categorical, Constant, Float, Integer, SearchSpace
 from dre_plugins.transfer.training import train_prior
 from dre_plugins.transfer.training_state import MetaTrainingSettings
 
@@ -57,6 +58,13 @@ def test_a_small_part_of_a_large_space_is_no_member_of_its_group(memory):
     assert [len(group.entries) for group in groups_of(memory.index())] == [2, 1]
 
 
+def test_studies_that_have_searched_nothing_are_in_no_group(memory):
+    for study in "ab":
+        write_studies(memory, study, space=SearchSpace({"k": Constant(study)}))
+    assert groups_of(memory.index()) == []
+    assert overlap(SearchSpace({}), SearchSpace({})) == 0.0
+
+
 def test_spaces_that_contradict_each_other_are_no_group(memory):
     sizes = {"n": Integer(1, 10**6)}  # too many to list them beside words
     write_studies(memory, "ab", space=SearchSpace({**SPACE.domains, **sizes}))
@@ -96,7 +104,7 @@ def test_what_knows_too_few_of_the_studies_is_not_used(memory, trainings):
 
 
 def test_of_very_many_studies_the_newest_are_taken(memory, trainings, monkeypatch):
-    monkeypatch.setattr(pretraining, "MAX_STUDIES", 2)
+    monkeypatch.setattr(choices, "MAX_STUDIES_AHEAD", 2)
     pretrained(memory, "abc")
     assert trainings == [2]
 
@@ -122,6 +130,7 @@ def test_a_damaged_list_of_studies_is_passed_over(memory, trainings):
 
 
 @pytest.mark.parametrize("is_trained_ahead", [False, True])
+@pytest.mark.usefixtures("trainings")
 def test_a_folder_that_is_read_only_is_learnt_from(memory, monkeypatch, caplog, is_trained_ahead):
     write_studies(memory, "abc", n_trials=20)
     if is_trained_ahead:

@@ -6,7 +6,7 @@ from remembered import SPACE, header, objective, tune, write_study
 from dre_plugins import Memory
 from dre_plugins.memory.recorded import RecordedStudy, RecordedTrial
 from dre_plugins.memory.records import read_study
-from dre_plugins.memory.savings import savings, share_beaten
+from dre_plugins.memory.savings import MIN_STUDIES, savings, share_beaten
 from dre_plugins.recommend.trials import Trial, TrialState
 
 
@@ -41,9 +41,9 @@ def test_the_share_of_space_filling_trials_that_the_first_suggestion_beats(trial
 def test_of_few_studies_nothing_is_known_and_luck_saves_nothing():
     win = recorded(("prior", 2.0), ("random", 1.0))
     loses = recorded(("prior", 1.0), ("random", 2.0))
-    assert not savings([win] * 9 + [recorded()] * 9).is_known
+    assert savings([win] * 9 + [recorded()] * 9).n_studies == 9 < MIN_STUDIES
     even = savings([win] * 5 + [loses] * 5)
-    assert (even.is_known, even.share, even.trials) == (True, 0.5, 1.0)
+    assert (even.n_studies, even.share, even.trials) == (MIN_STUDIES, 0.5, 1.0)
     best = savings([win] * 10)
     assert best.trials == pytest.approx(21.0)  # known to be at most that much
 

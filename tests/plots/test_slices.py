@@ -59,11 +59,12 @@ def test_ranks_over_a_number(study, best, settings):
 
 
 def test_the_band_is_a_standard_error_to_both_sides(study, settings):
+    from dre_plugins.plots.fitted import Fitted
     from dre_plugins.plots.slices import _Slice
 
     (panel,) = plot_predicted_ranks(study, "rate", settings=settings)
     band = panel.collections[0].get_paths()[0].vertices
-    view = _Slice.of(study, "rate", None, settings, None)
+    view = _Slice.of(Fitted(study, None, settings, None), "rate")
     mean, spread = view.ensemble.predicted(view.units)
     assert band[:, 1].max() == pytest.approx((mean + spread).max())
     assert band[:, 1].min() == pytest.approx((mean - spread).clip(0.0).min())

@@ -4,8 +4,8 @@ from small_spaces import told
 
 from dre_plugins.recommend import AskTell
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
-from dre_plugins.transfer.beliefs import metadata_of_beliefs
 from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.training import metadata_of_beliefs
 
 SPACE = SearchSpace(
     {
@@ -55,6 +55,7 @@ def test_a_wrong_belief_is_given_up() -> None:
         ({"x": 0.5}, "configurations must be at least one"),
         ([{"z": 1.0}], r"configurations must be made of"),
         ([{"x": 2.0}], "x must be in"),
+        ([{"x": 0.5}, {}], r"configurations must be of at least one of \['kind', 'x', .*got {}"),
     ],
 )
 def test_beliefs_must_be_in_the_space(configurations, match) -> None:

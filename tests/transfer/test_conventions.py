@@ -78,6 +78,9 @@ def carried(ours: dict[str, Domain], theirs: dict[str, Domain], values: dict[str
          {"width": 100}),
         ({"hidden_layer_sizes": LISTS}, {"hidden_layer_sizes": LISTS},
          {"hidden_layer_sizes": "64, 64"}, {"hidden_layer_sizes": "64, 64"}),
+        ({"hidden_layer_sizes": Categorical(("64", "64_32"))},
+         {"hidden_layer_sizes": Categorical(("64", "64_32", "auto"))},
+         {"hidden_layer_sizes": "64_32"}, {"hidden_layer_sizes": "64_32"}),
     ],
 )  # fmt: skip
 def test_values_are_carried_over(ours, theirs, values, expected) -> None:

@@ -18,14 +18,13 @@ from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import LOSS_NAMES
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.transfer import meta_training
-from dre_plugins.transfer.batches import validation_batch
 from dre_plugins.transfer.meta_training import (
     MetaTrained,
     MetaTrainingSettings,
     Progress,
     meta_train,
 )
-from dre_plugins.transfer.task_lists import TaskLists
+from dre_plugins.transfer.task_lists import TaskLists, validation_batch
 
 
 def family(n_tasks: int = 20, seed: int = 0, n: int = 40) -> TaskLists:

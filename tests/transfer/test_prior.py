@@ -119,9 +119,29 @@ def test_order_of_what_past_tasks_list_does_not_count(prior) -> None:
 def test_metadata_that_teach_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match=r"no task.*left out.*'empty study': 2"):
         small(MetaDataset.of([task("a", n=0), task("b", n=0)]))
+    with pytest.raises(ValueError, match="no task with parameters"):
+        small(MetaDataset.of([of_constants()]))
     failed = Task.from_trials("f", SPACE, [Trial({"max_depth": 3}, TrialState.FAILED)] * 3)
     with pytest.raises(ValueError, match="None of 1 past tasks has two evaluations that differ"):
         small(MetaDataset.of([failed]))
+
+
+def of_constants() -> Task:
+    """A task that has searched nothing, as a study of one fixed configuration."""
+    trials = [Trial({"max_depth": 3}, TrialState.COMPLETE, float(value)) for value in range(4)]
+    return Task.from_trials("constants", SearchSpace({"max_depth": Constant(3)}), trials)
+
+
+def test_tasks_without_parameters_are_left_out(prior) -> None:
+    found = small(metadata() + MetaDataset((of_constants(),)))
+    assert found.card.tasks == prior.card.tasks and found.space == prior.space
+    with_them = MetaDataset((of_constants(), task("other", 7)))
+    assert small(metadata(), validation=with_them).card.validation["n_tasks"] == 1
+
+
+def test_a_wrong_seed_is_named() -> None:
+    with pytest.raises(ValueError, match="seed must be a non-negative integer, got -1"):
+        small(metadata(), seed=-1)
 
 
 def test_tasks_that_teach_nothing_are_not_held_out() -> None:

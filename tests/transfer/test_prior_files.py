@@ -58,16 +58,6 @@ def test_a_prior_comes_back_as_it_was(prior, path) -> None:
     assert card_of(again) == card_of(path)
 
 
-def test_a_file_from_before_there_were_contexts_is_read(prior, path) -> None:
-    card = {key: value for key, value in card_of(path).items() if key != "contexts"}
-    card["sha256"] = prior_file.content_hash(prior.ensemble.parameters, SCORER, card)
-    rewritten(path, card=json.dumps(card))
-    loaded = Prior.load(path)
-    assert loaded.contexts is None
-    units = drawn(SPACE, 100)
-    assert torch.equal(scores(loaded, SPACE, units), scores(prior, SPACE, units))
-
-
 @pytest.mark.parametrize("contexts", [[[1.0, 2.0]], [], [[None] * 4], "x", 5])
 def test_contexts_that_cannot_be_are_refused(prior, path, contexts) -> None:
     card = {**card_of(path), "contexts": contexts}
@@ -97,8 +87,7 @@ def test_a_prior_comes_back_whatever_its_categories(tmp_path) -> None:
 
 def test_the_card_in_the_file_is_json(prior, path) -> None:
     card = card_of(path)
-    assert {"schema", "card", "space", "sha256"} <= set(card)
-    assert card["schema"] == 1
+    assert {"card", "space", "sha256"} <= set(card)
     assert card["card"]["name"] == "formula"
     assert Card.from_dict({**card["card"], "from a later version": 1}) == prior.card
 
@@ -162,8 +151,6 @@ def test_a_mapping_that_cannot_be_is_refused_at_once(mapping, message) -> None:
 
 
 CARDS = {
-    "newer schema": (lambda c: c.replace('"schema": 1', '"schema": 2'), "2 is newer.*; upgrade"),
-    "infinite schema": (lambda c: c.replace('"schema": 1', '"schema": Infinity'), "damaged"),
     "licence": (lambda c: c.replace('"licence": "', '"licence": "MIT'), "damaged: the hash"),
     "defaults": (lambda c: c.replace('"defaults": {', '"defaults": 5, "old": {', 1), "damaged"),
     "huge number": (
@@ -173,7 +160,7 @@ CARDS = {
     "nesting": (lambda c: "[" * 100_000, "damaged"),
     **{
         text: (lambda c, text=text: text, r"prior\.safetensors: damaged card")
-        for text in ("", "{", "[]", "{}", "1", '{"schema": "x"}', '{"schema": 1}')
+        for text in ("", "{", "[]", "{}", "1", '{"card": 1}')
     },
 }
 

@@ -71,7 +71,7 @@ class Variant:
     def file(self, sources: Sources, scenario: str) -> str:
         """Return a name for what its prior depends on: who shares it shares a prior."""
         where = [scenario, str(sources.data), str(sources.hpob), dre_plugins.__version__]
-        taught = [asdict(replace(SCORER, **self.scorer)), self.meta_training.to_dict(), where]
+        taught = [asdict(replace(SCORER, **self.scorer)), asdict(self.meta_training), where]
         number = zlib.crc32(json.dumps(taught, sort_keys=True).encode())
         return f"{re.sub(r'[^A-Za-z0-9]+', '-', scenario)}-{number:08x}.safetensors"
 

@@ -82,5 +82,5 @@ def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:
     )
     from dre_plugins.transfer.prior import Prior  # imports torch
 
-    names = tuple(task.name for task in metadata)
-    return replace(Prior.of_few(metadata), past_studies=names)
+    prior = Prior.of_few(metadata)
+    return replace(prior, past_studies=prior.card.tasks)

@@ -28,8 +28,7 @@ from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, number_of, numbers
 # Seconds to wait for a later trial to choose again, and for an earlier one to claim, in turn;
 # choosing and storing take less.
 PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
-# An earlier trial that has announced a claim, and began that long before, is no longer choosing:
-# its worker was killed.
+# A worker whose trial announced a claim, and began that long before, was killed as it chose.
 CHOOSING = timedelta(seconds=5)
 # Of w workers in conflict one stays at each move, so w - 1 moves settle it.
 MAX_MOVES = 20

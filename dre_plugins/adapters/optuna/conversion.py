@@ -292,8 +292,7 @@ def _has_settled(name: str, trials: Sequence[FrozenTrial]) -> bool:
 def given_to(trial: FrozenTrial) -> dict[str, Any]:
     """Return the values that a trial has before the sampler suggests any.
 
-    An enqueued trial has them in an attribute, the retry of a trial whose worker died as
-    parameters.
+    An enqueued trial has them in an attribute, the retry of a dead worker's trial as parameters.
     """
     enqueued = trial.system_attrs.get(ENQUEUED_KEY)
     return {**trial.params, **(enqueued if isinstance(enqueued, Mapping) else {})}

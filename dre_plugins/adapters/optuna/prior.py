@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from optuna.study import Study
@@ -41,7 +42,7 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.metadata import MetaDataset
+from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.spaces.merging import mergeable
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class PriorSource:
         self._learns_from_storage = isinstance(past_studies, str) and past_studies == STORAGE
         self._learns_from_memory = past_studies is None and yields_to_memory(prior)
         # By the name of a study.
-        self._storages: dict[str, StudiesOfStorage] = {}
+        self._storages: dict[str, list[Task]] = {}
         self._memories: dict[str, StudyMemory] = {}
         self._found: dict[tuple[str, tuple[str, ...]], StudyPrior] = {}
         if past_studies is None or self._learns_from_storage:
@@ -127,24 +128,30 @@ class PriorSource:
         """
         if len(study.directions) > 1 and isinstance(self._whole.prior, RecognisedPrior):
             return StudyPrior(UNIVERSAL)
-        source = None if len(study.directions) > 1 else self._source_of(study)
-        if source is None:
+        find = None if len(study.directions) > 1 else self._finder_for(study)
+        if find is None:
             return self._given_for(study)
         names = (space,) if isinstance(space, str) else tuple(sorted(space.names))
         key = study.study_name, names
         if key not in self._found:
-            prior = source.prior_for(space)
+            prior = find(space)
             self._found[key] = self._whole if prior is None else StudyPrior(prior, prior)
         return self._found[key]
 
-    def _source_of(self, study: Study) -> StudiesOfStorage | StudyMemory | None:
-        """Return where to look for past studies; None if they, or a prior, are given."""
-        name = study.study_name
+    def _finder_for(self, study: Study) -> Callable[[SearchSpace | str], Prior | None] | None:
+        """Return what finds a prior of past studies; None if they, or a prior, are given.
+
+        Of the other studies of the storage, only trials that had ended when the study began count.
+        So all of its workers learn the same, before and after a restart, and neither the study nor
+        a copy of it learns from itself.
+        """
         if not self._learns_from_storage:
-            return self._memory_of(study) if self._learns_from_memory else None
+            memory = self._memory_of(study) if self._learns_from_memory else None
+            return None if memory is None else memory.prior_for
+        name = study.study_name
         if name not in self._storages:
-            self._storages[name] = StudiesOfStorage(study)
-        return self._storages[name]
+            self._storages[name] = tasks_before(storage_of(study), began_at(study), without=name)
+        return partial(prior_of_tasks, self._storages[name])
 
     def _memory_of(self, study: Study) -> StudyMemory | None:
         """Return the access of a study to a memory, by an identity that all workers agree on."""
@@ -272,31 +279,19 @@ def _fits(prior: PriorLike, space: SearchSpace) -> bool:
     return True
 
 
-class StudiesOfStorage:
-    """Learn from the other studies of a study's own storage.
-
-    Only trials that had ended when the study began count. So all of its workers learn the same,
-    before and after a restart, and neither the study nor a copy of it learns from itself.
-    """
-
-    def __init__(self, study: Study) -> None:
-        name, began = study.study_name, began_at(study)
-        self._tasks = tasks_before(storage_of(study), began, without=name)
-
-    def prior_for(self, space: SearchSpace | str) -> Prior | None:
-        """Return a prior of the past studies that help, None if none does."""
-        tasks = self._tasks
-        if isinstance(space, str):
-            place = first_with([task.space.names for task in tasks], space)
-            if place is None:
-                return None
-            space = tasks[place].space
-        overlaps = [overlap(task.space, space) for task in tasks]
-        order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
-        alike = [tasks[row] for row in order if overlaps[row] > 0.0]
-        chosen = [alike[row] for row in mergeable([task.space for task in alike])]
-        chosen.sort(key=lambda task: task.name)
-        return learnt_prior(MetaDataset(tuple(chosen)), logger) if chosen else None
+def prior_of_tasks(tasks: Sequence[Task], space: SearchSpace | str) -> Prior | None:
+    """Return a prior of the past studies that help, None if none does, see `PriorSource.of`."""
+    if isinstance(space, str):
+        place = first_with([task.space.names for task in tasks], space)
+        if place is None:
+            return None
+        space = tasks[place].space
+    overlaps = [overlap(task.space, space) for task in tasks]
+    order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
+    alike = [tasks[row] for row in order if overlaps[row] > 0.0]
+    chosen = [alike[row] for row in mergeable([task.space for task in alike])]
+    chosen.sort(key=lambda task: task.name)
+    return learnt_prior(MetaDataset(tuple(chosen)), logger) if chosen else None
 
 
 def began_at(study: Study) -> datetime:

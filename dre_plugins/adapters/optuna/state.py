@@ -97,14 +97,9 @@ class ThisProcess:
         Threads of this process may have begun trials since the study was read.
         """
         is_small = space.n_configurations is not None and space.n_configurations <= SMALL_SPACE
-        return (
-            is_small
-            or len(self._choices) > 1
-            or any(
-                other.state is OptunaState.RUNNING and other.number != trial.number
-                for other in trials
-            )
-        )
+        running = (other.number for other in trials if other.state is OptunaState.RUNNING)
+        are_others = any(number != trial.number for number in running)
+        return is_small or len(self._choices) > 1 or are_others
 
     def ask(self, study: Study, name: str, distribution: BaseDistribution) -> None:
         """Remember which kind of parameter the objective asks for under a name."""

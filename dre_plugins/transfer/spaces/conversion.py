@@ -1,8 +1,7 @@
 """How the units of one domain become those of another one: by value, never by position.
 
 A conversion is prepared once for a pair of domains, so that thousands of units take a few NumPy
-operations. NaN means "no value here" and stays NaN; a value that the other domain lacks becomes
-NaN.
+operations. NaN means "no value here" and stays; a value that the other domain lacks becomes NaN.
 """
 
 from __future__ import annotations

@@ -89,9 +89,8 @@ def flat_configuration(
 ) -> dict[str, Any]:
     """Return a nested configuration with "/" between the keys, without objects and callables.
 
-    What remains are scalars as JSON has them and lists of such, and the values of parameters that
-    are known, whatever they are. The parts of a list with parameters or dictionaries inside are
-    named by their places.
+    What remains are scalars as JSON has them and lists of such, and any values of parameters that
+    are known. Parts of a list with parameters or dictionaries inside are named by their places.
     """
     flat: dict[str, Any] = {}
     for key, value in configuration.items():

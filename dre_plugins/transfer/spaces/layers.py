@@ -46,7 +46,7 @@ def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> lis
         return []
     given, wanted = ours[source["layer width"]], theirs[target["layer width"]]
     listed, asked = shapes(given), shapes(wanted)
-    if listed is not None and asked is None:
+    if listed is not None and _are_widths(wanted):
         return [
             ((source["layer width"],), target[role], partial(by_table, given, table))
             for role, numbers in zip(("layers", "layer width"), listed.T, strict=True)
@@ -58,6 +58,12 @@ def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> lis
         return []
     change = partial(_nearest, depth, given, asked, wanted)
     return [((source["layers"], source["layer width"]), target["layer width"], change)]
+
+
+def _are_widths(domain: Domain) -> bool:
+    """Say whether all values are numbers; lists of layers beside a word match by their text."""
+    values = [] if isinstance(domain, Number) else listed_values(domain)
+    return not any(np.isnan(number_of(value)) for value in values)
 
 
 def _nearest(

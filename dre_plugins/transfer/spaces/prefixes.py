@@ -28,8 +28,7 @@ _LEARNER_WORDS = sorted(
     ((word, key) for key, learner in LEARNERS.items() for word in learner.prefixes),
     key=lambda entry: (-len(entry[0]), entry[0]),
 )
-# Words with other meanings (``cat_smooth``, ``lr_decay``): they name a learner before one of its
-# parameters only.
+# Words with other meanings (``lr_decay``): they name a learner only before one of its parameters.
 _SHORT = ("cat", "logit", "lr")
 # Words that name a part of a pipeline without saying what it is.
 _STEPS = ("classifier", "regressor", "estimator", "model", "clf")
@@ -97,20 +96,16 @@ def _is_prefix(word: str, key: str, plain: str) -> bool:
 
 
 def _inverse(numbers: Array) -> Array:
-    found = np.full(numbers.shape, np.nan)
-    np.divide(1.0, numbers, out=found, where=numbers != 0)
+    found: Array = np.divide(1.0, numbers, np.full(numbers.shape, np.nan), where=numbers != 0)
     return found
 
 
 def _logarithm(base: float, values: Array) -> Array:
-    found = np.full(values.shape, np.nan)
-    np.log(values, out=found, where=values > 0)
-    found /= np.log(base)
+    found: Array = np.log(values, np.full(values.shape, np.nan), where=values > 0) / np.log(base)
     return found
 
 
-# By word: from numbers as tuned to the quantity, and back. ``log_`` alone is left out: the base is
-# not said.
+# By word: from numbers as tuned to the quantity, and back. ``log_`` is none: it has no base.
 CONVENTIONS: Mapping[str, tuple[Change, Change]] = {
     **{
         word: (partial(np.power, base), partial(_logarithm, base))
