@@ -16,12 +16,10 @@ import numpy as np
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import schedule
 from dre_plugins.recommend.branches import branch_to_try
-from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
-from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.prior import AlignedPrior, Universal
-from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Purpose, Request, stream
+from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Request, stream
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
@@ -29,6 +27,7 @@ from dre_plugins.recommend.schedule import Turn, TurnRules
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.weights import Weights
 from dre_plugins.space.base import Units
 
 # The proposer of each turn; the ensemble has all others.
@@ -93,14 +92,9 @@ class Surrogates:
         return Expectation(self.priors, reference, self.settings, evidence)
 
     @cached_property
-    def _costs(self) -> CostModel | None:
-        """What configurations are expected to cost; None if that is unknown."""
-        return CostModel.of(self.batch.evidence)
-
-    @cached_property
-    def _feasibility(self) -> Feasibility | None:
-        """How likely configurations are to meet the constraints; None if all were met."""
-        return Feasibility.of(self.batch.evidence)
+    def _weights(self) -> Weights:
+        """What share of an expected improvement counts."""
+        return Weights.of(self.batch.evidence)
 
     # ---- turns and branches
 
@@ -162,26 +156,15 @@ class Surrogates:
         return self._proposers[name]
 
     def _new_proposer(self, name: str) -> Proposer:
-        evidence, expectation, search = self.batch.evidence, self._expectation, self._search
         if name == "space-filling":
             return SpaceFilling(self.batch, self.seed)
-        if name == "universal-prior":
-            rng = self._stream("universal-prior")
-            return UniversalProposer(
-                self.universal, evidence, expectation, search, self._costs, self._feasibility, rng
-            )
-        return self._ensemble_proposer()
+        if name == "ensemble":
+            return self._ensemble_proposer()
+        rng = stream("universal-prior", self.seed, self.batch.numbers[0])
+        given = self.batch.evidence, self._expectation, self._search, self._weights, rng
+        return UniversalProposer(self.universal, *given)
 
     def _ensemble_proposer(self) -> EnsembleProposer:
-        return EnsembleProposer(
-            self.batch.evidence,
-            self._expectation,
-            self._search,
-            self._costs,
-            self._feasibility,
-            self.settings,
-            self._stream("ensemble"),
-        )
-
-    def _stream(self, purpose: Purpose) -> np.random.Generator:
-        return stream(purpose, self.seed, self.batch.numbers[0])
+        rng = stream("ensemble", self.seed, self.batch.numbers[0])
+        given = self.batch.evidence, self._expectation, self._search, self._weights, rng
+        return EnsembleProposer(self.settings, *given)

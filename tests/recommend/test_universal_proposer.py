@@ -17,6 +17,7 @@ from dre_plugins.recommend.proposers.universal import UniversalProposer, possibl
 from dre_plugins.recommend.schedule import is_branch_turn
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.weights import Weights
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 from dre_plugins.space.rules import Rule
 
@@ -178,7 +179,8 @@ def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
     evidence = Evidence.of(rule.space, history, weights=np.ones(1))
     search, rng = CandidateSearch(rule, None, seed=0), np.random.default_rng(0)
     expectation = Expectation([], search.reference, RecommenderSettings(), evidence)
-    return UniversalProposer(UNIVERSAL, evidence, expectation, search, None, None, rng)
+    weights = Weights.of(evidence)
+    return UniversalProposer(UNIVERSAL, evidence, expectation, search, weights, rng)
 
 
 @pytest.mark.parametrize(

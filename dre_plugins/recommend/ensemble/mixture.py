@@ -9,7 +9,7 @@ Notation: see docs/architecture.md; `O` objectives.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -52,8 +52,17 @@ class Part:
         return replace(self, ensemble=fitted)
 
     def padded(self, lists: Sequence[TrialList], units: Units) -> RankingLists:
-        """Return the lists as the members read them."""
-        return padded(lists, torch.from_numpy(self.encode(units)))
+        """Return the lists as the members read them, padded to one batch `[1, B, N, D]`."""
+        features = torch.from_numpy(self.encode(units))
+        rows = [torch.from_numpy(ranked.trials) for ranked in lists]
+        ranks = [torch.from_numpy(ranked.ranks).float() for ranked in lists]
+        are_real = [torch.ones_like(places, dtype=torch.bool) for places in rows]
+        batch, values, mask = (
+            pad_sequence(parts, batch_first=True)[None]
+            for parts in ([features[places] for places in rows], ranks, are_real)
+        )
+        weights = torch.tensor([ranked.weight for ranked in lists], dtype=torch.float32)
+        return RankingLists(batch, values, mask, weights)
 
     def shortened(self, share: float) -> FittingSettings:
         """Return how a share of the steps is taken."""
@@ -105,7 +114,7 @@ class JointPart:
     def with_fantasies(self, positions: Positions, units: Units) -> JointPart:
         """Return the members with unfinished trials `[U]` in the lists of each part."""
         lists = tuple(
-            with_fantasies(lists, positions, _ranking(mixture, units))
+            with_fantasies(lists, positions, units, mixture.mean_ranks)
             for mixture, lists in zip(self._mixtures, self.lists, strict=True)
         )
         return replace(self, lists=lists)
@@ -125,10 +134,6 @@ class JointPart:
     @cached_property
     def _mixtures(self) -> tuple[Mixture, ...]:
         return tuple(Mixture([part], self.reference) for part in self.parts)
-
-
-def _ranking(mixture: Mixture, units: Units) -> Callable[[Positions], Array]:
-    return lambda positions: mixture.mean_ranks(units[positions])
 
 
 def fit_all(
@@ -169,16 +174,3 @@ def _kind(part: Members) -> Hashable:
         return (id(part),)
     settings = replace(part.ensemble.settings, n_members=1)
     return part.encode, part.fitting, settings, part.ensemble.device
-
-
-def padded(lists: Sequence[TrialList], features: torch.Tensor) -> RankingLists:
-    """Pad lists of positions in features `[N, D]` to one batch, features `[1, B, N, D]`."""
-    rows = [torch.from_numpy(ranked.trials) for ranked in lists]
-    ranks = [torch.from_numpy(ranked.ranks).float() for ranked in lists]
-    are_real = [torch.ones_like(places, dtype=torch.bool) for places in rows]
-    batch, values, mask = (
-        pad_sequence(parts, batch_first=True)[None]
-        for parts in ([features[places] for places in rows], ranks, are_real)
-    )
-    weights = torch.tensor([ranked.weight for ranked in lists], dtype=torch.float32)
-    return RankingLists(batch, values, mask, weights)

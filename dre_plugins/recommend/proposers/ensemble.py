@@ -7,15 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
+from dre_plugins.recommend.ensemble.fitted import fit_ensemble
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation, abbreviated
-from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.weights import Weights
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import recombine, with_fixed
 from dre_plugins.space.seen import distinct
@@ -31,12 +30,11 @@ class EnsembleProposer:
 
     def __init__(
         self,
+        settings: RecommenderSettings,
         evidence: Evidence,
         expectation: Expectation,
         search: CandidateSearch,
-        costs: CostModel | None,
-        feasibility: Feasibility | None,
-        settings: RecommenderSettings,
+        weights: Weights,
         rng: np.random.Generator,
     ) -> None:
         self._evidence = evidence
@@ -46,24 +44,17 @@ class EnsembleProposer:
         self._has_one_prior = len(expectation.priors) == 1
         self._search = search
         self._rng = rng
-        self._costs = costs
-        fitted = fit_ensemble(evidence, expectation, search, settings, rng)
-        self._ensemble = replace(fitted, costs=costs, feasibility=feasibility)
+        self.ensemble = fit_ensemble(evidence, expectation, search, settings, weights, rng)
         self._pool: CandidatePool | None = None  # of the last choice, until the next fit
-
-    @property
-    def ensemble(self) -> FittedEnsemble:
-        """Return the fitted ensemble."""
-        return self._ensemble
 
     def fantasize(self, pending: Units) -> None:
         """Fit a little further, to pending trials `[U, P]` at their predicted ranks."""
-        self._ensemble = self._ensemble.fantasized(pending, self._rng)
+        self.ensemble = self.ensemble.fantasized(pending, self._rng)
         self._pool = None
 
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest acquisition."""
-        ensemble = self._ensemble
+        ensemble = self.ensemble
         acquisition = partial(
             ensemble.acquisition,
             incumbent=ensemble.incumbent_ranks(request.branch, request.fixed),
@@ -81,7 +72,7 @@ class EnsembleProposer:
         return self._best(self._pool, acquisition, request)
 
     def _best(self, pool: CandidatePool, acquisition: Acquisition, request: Request) -> Choice:
-        ensemble = self._ensemble
+        ensemble = self.ensemble
         units, predictions, is_new = self._search.best(
             pool, ensemble.predictions, acquisition, request, self._rng
         )
@@ -93,7 +84,7 @@ class EnsembleProposer:
             ensemble.n_reference,
             ensemble.prior_weight,
             self._past_studies if ensemble.prior_weight else None,
-            expected_cost(self._costs, self._evidence.space.canonical(units[None])),
+            ensemble.weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)
 
@@ -106,11 +97,11 @@ class EnsembleProposer:
             if mixed is not None:
                 return mixed
         return self._search.pool(
-            self._ensemble.predictions,
+            self.ensemble.predictions,
             acquisition,
             request,
             self._rng,
-            elite=self._ensemble.elite(),
+            elite=self.ensemble.elite(),
             favourites=favourites,
         )
 
@@ -132,7 +123,7 @@ class EnsembleProposer:
         def mixtures(parents: Units) -> Units:
             return rule.kept(with_fixed(recombine(parents, donors, N_MIXTURES, self._rng), fixed))
 
-        predict = self._ensemble.predictions
+        predict = self.ensemble.predictions
         return evolved(donors, predict, acquisition, N_MIXINGS, N_MIXED, mixtures)
 
     def _favourites(self) -> Units:
