@@ -30,8 +30,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dre_plugins.engine.ranks import ascending, group_sums
 from dre_plugins.engine.settings import require
-from dre_plugins.engine.sorting import ascending, group_sums
 
 # Position weights w(j, k) of position j in a list of k entries (appendix C of Khazi et al. 2023).
 WEIGHTINGS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {

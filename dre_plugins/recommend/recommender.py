@@ -207,7 +207,7 @@ class Recommender:
             )
             for number, choice in zip(batch.numbers, self._choices(batch), strict=True):
                 units = choice.units
-                configuration = {**self.space.to_configuration(units), **(fixed or {})}
+                configuration = {**self.space.to_configuration(units), **fixed}
                 if candidates is None:  # those of a candidate must stay as they were given
                     units = completed(self.space, units, number, self.seed)
                 suggestion = Suggestion(configuration, units, choice.explanation)

@@ -161,10 +161,14 @@ class Surrogates:
         if name == "ensemble":
             return self._ensemble_proposer()
         rng = stream("universal-prior", self.seed, self.batch.numbers[0])
-        given = self.batch.evidence, self._expectation, self._search, self._weights, rng
-        return UniversalProposer(self.universal, *given)
+        evidence, expectation = self.batch.evidence, self._expectation
+        return UniversalProposer(
+            self.universal, evidence, expectation, self._search, self._weights, rng
+        )
 
     def _ensemble_proposer(self) -> EnsembleProposer:
         rng = stream("ensemble", self.seed, self.batch.numbers[0])
-        given = self.batch.evidence, self._expectation, self._search, self._weights, rng
-        return EnsembleProposer(self.settings, *given)
+        evidence, expectation = self.batch.evidence, self._expectation
+        return EnsembleProposer(
+            self.settings, evidence, expectation, self._search, self._weights, rng
+        )

@@ -1,7 +1,4 @@
-"""Which parameters are active: conditions, compiled to comparisons of units.
-
-Notation: `C` configurations, `P` parameters (constants excluded).
-"""
+"""Which parameters are active: conditions, compiled to comparisons of units."""
 
 from __future__ import annotations
 

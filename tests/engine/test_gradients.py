@@ -10,8 +10,8 @@ from dre_plugins.engine import ContextSettings, FittingSettings, ScorerSettings,
 from dre_plugins.engine.fitting import RankingLists, fit, split_support
 from dre_plugins.engine.gradients import FitGradient, FlatParameters
 from dre_plugins.engine.losses import LOSSES
+from dre_plugins.engine.ranks import rank_normalised
 from dre_plugins.engine.scorers import context_vectors, initial_parameters, score
-from dre_plugins.engine.sorting import rank_normalised
 
 PLAIN = ScorerSettings(n_members=3, hidden=(8, 6), activation="silu", range_limit=None)
 SCORERS = {
