@@ -144,7 +144,7 @@ class Feasibility:
         self, space: SearchSpace, units: Units, constraints: Sequence[Constraint], max_length: int
     ) -> None:
         self._models: list[tuple[Processes, torch.Tensor, float]] = []
-        share = max(MIN_LENGTH, MAX_ENTRIES // max(1, len(constraints)))
+        share = max(MIN_LENGTH, MAX_ENTRIES // len(constraints))
         for constraint in constraints:
             nearest = constraint.nearest(min(max_length, share))
             targets, boundary = targets_of(nearest)

@@ -13,7 +13,7 @@ from dre_plugins.engine.acquisition import ACQUISITIONS, rank_statistics
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.initial_members import InitialMembers
-from dre_plugins.recommend.ensemble.mixture import Members, Mixture, fit_all
+from dre_plugins.recommend.ensemble.mixture import Members, Mixture
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.lists import TrialList, select_fantasies, with_fantasies
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
@@ -144,8 +144,8 @@ class FittedEnsemble:
         units = np.concatenate([self.units, pending])
         lists = with_fantasies(self.lists, positions, units, self._mixture.mean_ranks)
         parts = [part.with_fantasies(positions, units) for part in self.parts]
-        fitted = fit_all(parts, [lists] * len(parts), units, _seeds(parts, rng), REFIT_SHARE)
-        return replace(self, parts=tuple(fitted), lists=lists, units=units, n_fits=self.n_fits + 1)
+        parts = [part.fit(lists, units, int(rng.integers(2**63)), REFIT_SHARE) for part in parts]
+        return replace(self, parts=tuple(parts), lists=lists, units=units, n_fits=self.n_fits + 1)
 
     @cached_property
     def _mixture(self) -> Mixture:
@@ -164,7 +164,7 @@ def fit_ensemble(
     units, is_table = evidence.units, search.candidates is not None
     initial = InitialMembers(evidence, settings, expectation, is_table=is_table, rng=rng)
     parts = initial.parts(_reference(search, evidence.lists, units))
-    members = fit_all(parts, [evidence.lists] * len(parts), units, _seeds(parts, rng), 1.0)
+    members = [part.fit(evidence.lists, units, int(rng.integers(2**63)), 1.0) for part in parts]
     return FittedEnsemble(
         evidence=evidence,
         search=search,
@@ -181,7 +181,3 @@ def _reference(search: CandidateSearch, lists: Sequence[TrialList], units: Units
     """Return the reference points `[K, P]` of fitted members."""
     observed = lists[0].trials if lists else np.empty(0, dtype=np.intp)
     return search.resolving(units[observed])
-
-
-def _seeds(parts: Sequence[Members], rng: np.random.Generator) -> list[int]:
-    return [int(rng.integers(2**63)) for _ in parts]
