@@ -17,9 +17,9 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import schedule
 from dre_plugins.recommend.branches import branch_to_try
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
+from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.prior import AlignedPrior, Universal
-from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Request, stream
+from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Purpose, Request, stream
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
@@ -83,7 +83,7 @@ class Surrogates:
 
     def fitted_ensemble(self) -> FittedEnsemble:
         """Return the ensemble fitted to the evidence."""
-        return self._ensemble_proposer().ensemble
+        return self._fitted(self._stream("ensemble"))
 
     @cached_property
     def _expectation(self) -> Expectation:
@@ -159,16 +159,17 @@ class Surrogates:
         if name == "space-filling":
             return SpaceFilling(self.batch, self.seed)
         if name == "ensemble":
-            return self._ensemble_proposer()
-        rng = stream("universal-prior", self.seed, self.batch.numbers[0])
+            rng = self._stream("ensemble")
+            return EnsembleProposer(self._fitted(rng), self.priors, rng)
         evidence, expectation = self.batch.evidence, self._expectation
+        rng = self._stream("universal-prior")
         return UniversalProposer(
             self.universal, evidence, expectation, self._search, self._weights, rng
         )
 
-    def _ensemble_proposer(self) -> EnsembleProposer:
-        rng = stream("ensemble", self.seed, self.batch.numbers[0])
+    def _fitted(self, rng: np.random.Generator) -> FittedEnsemble:
         evidence, expectation = self.batch.evidence, self._expectation
-        return EnsembleProposer(
-            self.settings, evidence, expectation, self._search, self._weights, rng
-        )
+        return fit_ensemble(evidence, expectation, self._search, self.settings, self._weights, rng)
+
+    def _stream(self, purpose: Purpose) -> np.random.Generator:
+        return stream(purpose, self.seed, self.batch.numbers[0])

@@ -1,20 +1,18 @@
-"""The ensemble's proposals: fit → candidate pool → acquisition → choice."""
+"""The ensemble's proposals: candidate pool → acquisition → choice."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.fitted import fit_ensemble
-from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.explanation import Explanation, abbreviated
+from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.proposers import Choice, Request
-from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
-from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.weights import Weights
+from dre_plugins.recommend.search import Acquisition, CandidatePool, evolved
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import recombine, with_fixed
 from dre_plugins.space.seen import distinct
@@ -26,35 +24,35 @@ N_MIXED = 8
 
 
 class EnsembleProposer:
-    """Propose the candidate of the largest acquisition of the ensemble."""
+    """Propose the candidate of the largest acquisition of an ensemble.
+
+    `priors` are those that it began with: one for all objectives, or one for each.
+    """
 
     def __init__(
         self,
-        settings: RecommenderSettings,
-        evidence: Evidence,
-        expectation: Expectation,
-        search: CandidateSearch,
-        weights: Weights,
+        ensemble: FittedEnsemble,
+        priors: Sequence[AlignedPrior | None],
         rng: np.random.Generator,
     ) -> None:
-        self._evidence = evidence
-        self._priors = [prior for prior in expectation.priors if prior is not None]
+        self._ensemble = ensemble
+        self._evidence = ensemble.evidence
+        self._search = ensemble.search
+        self._priors = [prior for prior in priors if prior is not None]
         past = dict.fromkeys(name for prior in self._priors for name in prior.past_studies)
         self._past_studies = abbreviated([*past]) or None
-        self._has_one_prior = len(expectation.priors) == 1
-        self._search = search
+        self._has_one_prior = len(priors) == 1
         self._rng = rng
-        self.ensemble = fit_ensemble(evidence, expectation, search, settings, weights, rng)
         self._pool: CandidatePool | None = None  # of the last choice, until the next fit
 
     def fantasize(self, pending: Units) -> None:
         """Fit a little further, to pending trials `[U, P]` at their predicted ranks."""
-        self.ensemble = self.ensemble.fantasized(pending, self._rng)
+        self._ensemble = self._ensemble.fantasized(pending, self._rng)
         self._pool = None
 
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest acquisition."""
-        ensemble = self.ensemble
+        ensemble = self._ensemble
         acquisition = partial(
             ensemble.acquisition,
             incumbent=ensemble.incumbent_ranks(request.branch, request.fixed),
@@ -72,7 +70,7 @@ class EnsembleProposer:
         return self._best(self._pool, acquisition, request)
 
     def _best(self, pool: CandidatePool, acquisition: Acquisition, request: Request) -> Choice:
-        ensemble = self.ensemble
+        ensemble = self._ensemble
         units, predictions, is_new = self._search.best(
             pool, ensemble.predictions, acquisition, request, self._rng
         )
@@ -97,11 +95,11 @@ class EnsembleProposer:
             if mixed is not None:
                 return mixed
         return self._search.pool(
-            self.ensemble.predictions,
+            self._ensemble.predictions,
             acquisition,
             request,
             self._rng,
-            elite=self.ensemble.elite(),
+            elite=self._ensemble.elite(),
             favourites=favourites,
         )
 
@@ -123,7 +121,7 @@ class EnsembleProposer:
         def mixtures(parents: Units) -> Units:
             return rule.kept(with_fixed(recombine(parents, donors, N_MIXTURES, self._rng), fixed))
 
-        predict = self.ensemble.predictions
+        predict = self._ensemble.predictions
         return evolved(donors, predict, acquisition, N_MIXINGS, N_MIXED, mixtures)
 
     def _favourites(self) -> Units:
