@@ -167,11 +167,14 @@ class Recommender:
             is exhausted or `allow_duplicates` is set.
 
         Raises:
-            ValueError: If `count` is below 1, or a fixed value, or a value in the history, can
-                never be one of its parameter.
+            ValueError: If `count` or `index` is no such number, or a fixed value, or a value in
+                the history, can never be one of its parameter.
             RuleError: If the rule raises, or nothing satisfies it (a ValueError, too).
         """
-        require(count >= 1, "count", count, "at least 1")
+        is_count = is_integer(count) and count >= 1
+        require(is_count, "count", count, "an integer of at least 1")
+        is_number = is_integer(index) and index >= 0
+        require(is_number, "index", index, "a non-negative integer")
         fixed = fixed or {}
         given = self._fixed_units(fixed)
         self.check_rule()
