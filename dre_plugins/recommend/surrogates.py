@@ -18,6 +18,7 @@ from dre_plugins.recommend import schedule
 from dre_plugins.recommend.branches import branch_to_try
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
+from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import AlignedPrior, Universal
 from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Purpose, Request, stream
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
@@ -27,7 +28,6 @@ from dre_plugins.recommend.schedule import Turn, TurnRules
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.recommend.weights import Weights
 from dre_plugins.space.base import Units
 
 # The proposer of each turn; the ensemble has all others.
@@ -92,9 +92,9 @@ class Surrogates:
         return Expectation(self.priors, reference, self.settings, evidence)
 
     @cached_property
-    def _weights(self) -> Weights:
+    def _gain_weights(self) -> GainWeights:
         """What share of an expected improvement counts."""
-        return Weights.of(self.batch.evidence)
+        return GainWeights.of(self.batch.evidence)
 
     # ---- turns and branches
 
@@ -164,12 +164,14 @@ class Surrogates:
         evidence, expectation = self.batch.evidence, self._expectation
         rng = self._stream("universal-prior")
         return UniversalProposer(
-            self.universal, evidence, expectation, self._search, self._weights, rng
+            self.universal, evidence, expectation, self._search, self._gain_weights, rng
         )
 
     def _fitted(self, rng: np.random.Generator) -> FittedEnsemble:
         evidence, expectation = self.batch.evidence, self._expectation
-        return fit_ensemble(evidence, expectation, self._search, self.settings, self._weights, rng)
+        return fit_ensemble(
+            evidence, expectation, self._search, self.settings, self._gain_weights, rng
+        )
 
     def _stream(self, purpose: Purpose) -> np.random.Generator:
         return stream(purpose, self.seed, self.batch.numbers[0])

@@ -12,12 +12,12 @@ from small_spaces import PLANE, sphere
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.proposers.universal import UniversalProposer, possible_targets
 from dre_plugins.recommend.schedule import is_branch_turn
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.recommend.weights import Weights
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 from dre_plugins.space.rules import Rule
 
@@ -179,7 +179,7 @@ def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
     evidence = Evidence.of(rule.space, history, weights=np.ones(1))
     search, rng = CandidateSearch(rule, None, seed=0), np.random.default_rng(0)
     expectation = Expectation([], search.reference, RecommenderSettings(), evidence)
-    weights = Weights.of(evidence)
+    weights = GainWeights.of(evidence)
     return UniversalProposer(UNIVERSAL, evidence, expectation, search, weights, rng)
 
 

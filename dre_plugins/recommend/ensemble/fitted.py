@@ -15,10 +15,10 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.initial_members import InitialMembers
 from dre_plugins.recommend.ensemble.mixture import Members, Mixture
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.lists import TrialList, select_fantasies, with_fantasies
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.weights import Weights
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import with_fixed
 
@@ -40,7 +40,7 @@ class FittedEnsemble:
     lists: list[TrialList]
     units: Units  # canonical coordinates of the trials and of fantasies `[N + U, P]`
     prior_weight: float | None  # share of members that came from trained priors; None: no prior
-    weights: Weights  # what share of a gain counts
+    gain_weights: GainWeights  # what share of a gain counts
     n_fits: int = 1  # how often the members were fitted
 
     @property
@@ -54,9 +54,9 @@ class FittedEnsemble:
         return self._mixture.ranks(units).roll(1 - self.n_fits, dims=0)
 
     def predictions(self, candidates: Units) -> torch.Tensor:
-        """Return ranks and, in the last row, logarithms of `weights` of gains `[M + 1, C]`."""
+        """Return ranks and, in the last row, logarithms of `gain_weights` `[M + 1, C]`."""
         units = self.evidence.space.canonical(candidates)
-        return torch.cat([self.ranks(units), self.weights.logs_at(units)[None].float()])
+        return torch.cat([self.ranks(units), self.gain_weights.logs_at(units)[None].float()])
 
     def acquisition(
         self, predictions: torch.Tensor, incumbent: torch.Tensor | None, index: int = 0
@@ -69,7 +69,7 @@ class FittedEnsemble:
         of the incumbent.
         """
         ranks, log_weights = predictions[:-1], predictions[-1]
-        if incumbent is None and self.weights.feasibility is not None:
+        if incumbent is None and self.gain_weights.feasibility is not None:
             incumbent = ranks.new_full((len(ranks),), self.n_reference)
             # Far from feasible trials probabilities underflow.
             log_weights = log_weights - log_weights.max()
@@ -77,7 +77,7 @@ class FittedEnsemble:
             return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
         preset = get_preset(self.settings.preset)
         gain = ACQUISITIONS[self.settings.acquisition or preset.acquisition](ranks, incumbent)
-        if self.weights.are_equal:
+        if self.gain_weights.are_equal:
             return gain
         # A small weight must not raise a negative acquisition.
         return (gain - gain.min().clamp_max(0.0)) * log_weights.exp()
@@ -157,7 +157,7 @@ def fit_ensemble(
     expectation: Expectation,
     search: CandidateSearch,
     settings: RecommenderSettings,
-    weights: Weights,
+    gain_weights: GainWeights,
     rng: np.random.Generator,
 ) -> FittedEnsemble:
     """Return an ensemble fitted to the evidence; a FittingError says that the fit diverged."""
@@ -173,7 +173,7 @@ def fit_ensemble(
         lists=evidence.lists,
         units=units,
         prior_weight=expectation.prior_weight,
-        weights=weights,
+        gain_weights=gain_weights,
     )
 
 

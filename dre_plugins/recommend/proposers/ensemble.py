@@ -82,7 +82,7 @@ class EnsembleProposer:
             ensemble.n_reference,
             ensemble.prior_weight,
             self._past_studies if ensemble.prior_weight else None,
-            ensemble.weights.expected_cost(units),
+            ensemble.gain_weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)
 

@@ -23,12 +23,12 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.lists import FAILED_RANK, select_fantasies
 from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
-from dre_plugins.recommend.weights import Weights
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import with_fixed
 from dre_plugins.universal.file import load_network
@@ -63,12 +63,12 @@ class UniversalProposer:
         evidence: Evidence,
         expectation: Expectation,
         search: CandidateSearch,
-        weights: Weights,
+        gain_weights: GainWeights,
         rng: np.random.Generator,
     ) -> None:
         self._space = evidence.space
         self._search = search
-        self._gain_weights = weights
+        self._gain_weights = gain_weights
         self._rng = rng
         self._expectation = expectation
         observed, values = evidence.joint_list
@@ -181,7 +181,7 @@ class UniversalProposer:
     def _predictions(self, candidates: Units, best: float) -> torch.Tensor:
         """Return means, deviations and, last, the logarithms of improvements on `best`.
 
-        They are `[2 H + 1, C]`. The improvements are expected, and weighted (see `weights`).
+        They are `[2 H + 1, C]`. The improvements are expected, and weighted (see `gain_weights`).
         """
         units = self._space.canonical(candidates)
         parts = []

@@ -42,7 +42,7 @@ MIN_LENGTH = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class GainWeights:
     """Weigh improvements by the probability to meet all constraints over the divisor of costs."""
 
     space: SearchSpace
@@ -50,7 +50,7 @@ class Weights:
     feasibility: Feasibility | None  # None: no trial violates a constraint
 
     @classmethod
-    def of(cls, evidence: Evidence) -> Weights:
+    def of(cls, evidence: Evidence) -> GainWeights:
         """Return the weights that follow from the evidence."""
         costs, feasibility = CostModel.of(evidence), Feasibility.of(evidence)
         return cls(evidence.space, costs, feasibility)
