@@ -91,6 +91,7 @@ HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
     "with a list": ({"settings": "[1]"}, "damaged header"),
     "with too much": ({"settings": '{"depth": 1}'}, "damaged header.*depth"),
     "of another size": ({"settings": '{"width": 5}'}, "tensors do not fit"),
+    "of a huge size": ({"settings": '{"width": 1024, "n_processes": 64}'}, "tensors do not fit"),
     **{
         f"with {name}={value}": (
             {"settings": json.dumps({**asdict(SIZE), name: value})},
