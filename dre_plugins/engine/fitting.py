@@ -13,9 +13,9 @@ from torch.optim.adam import adam
 
 from dre_plugins.engine.gradients import FitGradient, FlatParameters
 from dre_plugins.engine.losses import LOSSES
+from dre_plugins.engine.ranks import rank_normalised
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
-from dre_plugins.engine.sorting import rank_normalised
 
 # Below this length a list is too short to be split: all of it is support and query (section 2 of
 # the paper).

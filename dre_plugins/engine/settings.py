@@ -213,5 +213,6 @@ def get_preset(preset: str | Preset) -> Preset:
     """Return the preset itself, or that of a name; a ValueError says that there is none."""
     if isinstance(preset, Preset):
         return preset
-    require(preset in PRESETS, "preset", preset, f"one of {sorted(PRESETS)} or a Preset")
+    is_name = isinstance(preset, str) and preset in PRESETS
+    require(is_name, "preset", preset, f"one of {sorted(PRESETS)} or a Preset")
     return PRESETS[preset]

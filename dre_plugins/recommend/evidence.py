@@ -19,7 +19,7 @@ from dre_plugins.recommend.constraints import (
     merged_constraints,
     success_of,
 )
-from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
+from dre_plugins.recommend.imputation import joint_list
 from dre_plugins.recommend.lists import FAILED_RANK, TrialList, final_value, last_step, trial_lists
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import scalarised_history, single_objective
@@ -159,13 +159,8 @@ class Evidence:
 
     @cached_property
     def joint_list(self) -> tuple[TrialList, Units]:
-        """Return one list of complete, pruned and failed trials, and its values.
-
-        The values `[N]` are on the scale of final ones, NaN for failures.
-        """
-        order = joint_ranks(self.trials)
-        ranked = joint_list(self.trials, order, failed=self.failed, max_length=self.max_history)
-        return ranked, imputed_values(self.trials, order)[ranked.trials]
+        """Return one list of complete, pruned and failed trials, and its values `[N]`."""
+        return joint_list(self.trials, failed=self.failed, max_length=self.max_history)
 
     def _lists_of(self, trials: Sequence[Trial]) -> list[TrialList]:
         return trial_lists(trials, failed=self.failed, max_length=self.max_history)

@@ -85,12 +85,17 @@ def largest_of(values: Array) -> float:
 
 
 def joint_list(
-    history: Sequence[Trial], order: Array, *, failed: str, max_length: int
-) -> TrialList:
-    """Return one list of all trials that have a rank in `order`, or have failed."""
+    history: Sequence[Trial], *, failed: str, max_length: int
+) -> tuple[TrialList, Array]:
+    """Return one list of complete, pruned and failed trials, and its values.
+
+    The values `[N]` are on the scale of final ones, NaN for failures. At least one trial must have
+    a rank or count as failed.
+    """
+    order = joint_ranks(history)
     failures = np.array([failed == "worst" and has_failed(t) for t in history], dtype=np.bool_)
     (ranked,) = ranked_lists(order, failures, [], max_length)
-    return ranked
+    return ranked, imputed_values(history, order)[ranked.trials]
 
 
 def _steps_to_compare(history: Sequence[Trial], reports: Sequence[Reports]) -> Array:

@@ -17,11 +17,15 @@ from typing import TypeAlias
 import numpy as np
 
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Array, Mask, Positions
+from dre_plugins.space.base import Array, Mask, Positions, Units
 
 # Number of rungs with a list of their own: those at which most trials were pruned. More lists
 # would cost time and add little.
 MAX_RUNG_LISTS = 4
+
+# Largest number of fantasies, the pending trials that a model is fitted to at their predicted
+# outcomes: without a bound, the time of a suggestion would grow with the number of running trials.
+MAX_FANTASIES = 64
 
 # Dense rank of all failed trials, below every value.
 FAILED_RANK = -1.0
@@ -151,9 +155,8 @@ def pruning_steps(last: Iterable[float]) -> list[float]:
     return sorted((step for step, _ in most), reverse=True)
 
 
-def dense_ranks(values: Iterable[float]) -> Array:
+def dense_ranks(values: Array | Sequence[float]) -> Array:
     """Return 0 for the smallest value, 1 for the next different one, … `[N]`."""
-    values = values if isinstance(values, np.ndarray) else [*values]
     _, ranks = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True)
     return ranks.reshape(-1).astype(np.float64)
 
@@ -172,6 +175,18 @@ def subsample(ranks: Array, max_length: int) -> Positions:
     return np.sort(order[np.concatenate([np.arange(n_best), rest])])
 
 
+def select_fantasies(units: Units, predicted: Callable[[Units], Units]) -> Units:
+    """Return the unfinished trials that become fantasies `[U, P]`, all of them if they are few.
+
+    Of more, such as those of killed workers, the ones with the best predictions are taken, and a
+    sample of the others. `predicted` returns how good coordinates are expected to be `[U]`, larger
+    is better.
+    """
+    if len(units) <= MAX_FANTASIES:
+        return units
+    return units[subsample(predicted(units), MAX_FANTASIES)]
+
+
 def rank_fantasies(ranks: Array, predicted: Array, fantasies: Array) -> Array:
     """Return dense ranks `[N + U]` of finished trials, and of unfinished ones by prediction.
 
@@ -188,17 +203,21 @@ def rank_fantasies(ranks: Array, predicted: Array, fantasies: Array) -> Array:
 
 
 def with_fantasies(
-    lists: Sequence[TrialList], positions: Positions, predicted: Callable[[Positions], Array]
+    lists: Sequence[TrialList],
+    positions: Positions,
+    units: Units,
+    mean_ranks: Callable[[Units], Array],
 ) -> list[TrialList]:
     """Return the lists with unfinished trials in the first one, where the surrogate ranks them.
 
-    `predicted` returns mean ranks, smaller is better, of positions in the history.
+    `positions` are those of the unfinished trials in `units` `[N + U, P]`, as in the lists;
+    `mean_ranks` predicts ranks `[C]` of coordinates `[C, P]`, smaller is better.
     """
-    fantasies = predicted(positions)
+    fantasies = mean_ranks(units[positions])
     if not lists:
         return [TrialList(positions, dense_ranks(-fantasies), 1.0)]
     main = lists[0]
-    ranks = rank_fantasies(main.ranks, predicted(main.trials), fantasies)
+    ranks = rank_fantasies(main.ranks, mean_ranks(units[main.trials]), fantasies)
     return [TrialList(np.concatenate([main.trials, positions]), ranks, main.weight), *lists[1:]]
 
 

@@ -1,7 +1,4 @@
-"""Ties between trials that noise alone may have set apart, by repeated configurations.
-
-Notation: `N` trials.
-"""
+"""Ties between trials that noise alone may have set apart, by repeated configurations."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import torch
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.ensemble.width import process_features
-from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks, largest_of
+from dre_plugins.recommend.imputation import joint_list, largest_of
 from dre_plugins.recommend.proposers import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
@@ -42,7 +42,6 @@ class ValuePosterior:
     log_weights: torch.Tensor  # logarithms of the weights of the processes `[H]`
     centre: float  # value whose target is 0
     scale: float  # difference of values whose targets differ by 1
-    units: Array  # canonical coordinates of the trials `[N, P]`
 
     @classmethod
     def of(cls, space: SearchSpace, history: Sequence[Trial]) -> ValuePosterior:
@@ -52,10 +51,8 @@ class ValuePosterior:
         trials have imputed values, failed ones are left out. Of more than 128 trials the best and
         a spread of the others are used.
         """
-        order = joint_ranks(history)
-        ranked = joint_list(history, order, failed="ignore", max_length=MAX_HISTORY)
+        ranked, values = joint_list(history, failed="ignore", max_length=MAX_HISTORY)
         units = space.to_units([history[trial].configuration for trial in ranked.trials])
-        values = imputed_values(history, order)[ranked.trials]
         # Divided by the largest first, as sums and squares of 1e300 overflow.
         size = largest_of(values)
         values = _clipped_below(values / size)
@@ -65,7 +62,7 @@ class ValuePosterior:
         features = process_features(space, units)
         with torch.no_grad():
             processes, log_weights = load_network()(features[None], targets[None])
-        return cls(space, processes, log_weights[0], mean * size, deviation * size, units)
+        return cls(space, processes, log_weights[0], mean * size, deviation * size)
 
     @property
     def noise_share(self) -> float:

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
-from dre_plugins.recommend.pending import N_TOGETHER
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     AlignedPrior,
@@ -44,6 +43,10 @@ if TYPE_CHECKING:
     from dre_plugins.recommend.surrogates import Surrogates
 
 LOGGER = logging.getLogger("dre_plugins")
+
+# Each of the first suggestions of a batch has a fit. Later ones share a fit, this many at a time,
+# because the cost of a fit grows with the number of fantasies.
+N_TOGETHER = 16
 
 # Of threads that need torch at the same time, one says so and imports it.
 _IMPORTING = Lock()
@@ -99,10 +102,11 @@ class Recommender:
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
         check_turns(prior, self.settings.preset)
-        is_recognised = isinstance(prior, RecognisedPrior)
-        self._align = partial(aligned, prior, space, n_objectives)
-        self._priors = () if is_recognised else self._align()
-        self._is_recognised = is_recognised
+        self._prior = prior
+        self._n_objectives = n_objectives
+        self._is_recognised = isinstance(prior, RecognisedPrior)
+        # The portfolio of a recognised learner replaces start-up points; models do not use it.
+        self._priors = () if self._is_recognised else self._aligned_priors
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
         preset = self.settings.preset
         has_turns = get_preset(preset).universal_turns
@@ -127,7 +131,7 @@ class Recommender:
     @cached_property
     def _aligned_priors(self) -> tuple[AlignedPrior | None, ...]:
         """Return all trained priors on the space, including that of a recognised learner."""
-        return self._align() if self._is_recognised else self._priors
+        return aligned(self._prior, self.space, self._n_objectives)
 
     def suggest(
         self,
@@ -163,11 +167,14 @@ class Recommender:
             is exhausted or `allow_duplicates` is set.
 
         Raises:
-            ValueError: If `count` is below 1, or a fixed value, or a value in the history, can
-                never be one of its parameter.
+            ValueError: If `count` or `index` is no such number, or a fixed value, or a value in
+                the history, can never be one of its parameter.
             RuleError: If the rule raises, or nothing satisfies it (a ValueError, too).
         """
-        require(count >= 1, "count", count, "at least 1")
+        is_count = is_integer(count) and count >= 1
+        require(is_count, "count", count, "an integer of at least 1")
+        is_number = is_integer(index) and index >= 0
+        require(is_number, "index", index, "a non-negative integer")
         fixed = fixed or {}
         given = self._fixed_units(fixed)
         self.check_rule()
@@ -203,7 +210,7 @@ class Recommender:
             )
             for number, choice in zip(batch.numbers, self._choices(batch), strict=True):
                 units = choice.units
-                configuration = {**self.space.to_configuration(units), **(fixed or {})}
+                configuration = {**self.space.to_configuration(units), **fixed}
                 if candidates is None:  # those of a candidate must stay as they were given
                     units = completed(self.space, units, number, self.seed)
                 suggestion = Suggestion(configuration, units, choice.explanation)

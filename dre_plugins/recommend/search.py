@@ -14,9 +14,8 @@ import numpy as np
 import torch
 
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.pending import is_distant, min_distance
 from dre_plugins.recommend.proposers import Request
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Features, Mask, Units
 from dre_plugins.space.candidates import sobol, with_fixed
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
@@ -38,6 +37,9 @@ MAX_TABLE = 4096
 # studies, 68 such suggestions improved the best value by a millionth of its range on average,
 # those within twice the distance by two ten-thousandths (lab/2026-11-23-branches.md).
 MIN_STEP = 5e-4
+# Suggestions of one fit are at least this far apart, as a share of the distance between neighbours
+# among points that are spread over the space.
+NEAR = 0.25
 # Trials whose distances are computed at once: all of 5000 would take 30 MB in each thread.
 BLOCK = 512
 
@@ -149,8 +151,8 @@ class CandidateSearch:
         """Return the new candidate of the largest acquisition, or an old one if none is new.
 
         A candidate that differs from a trial by less than `MIN_STEP` in every coordinate, or that
-        is near an earlier choice of the same fit (see `pending`), is chosen only if no other one
-        is new. Returns its coordinates `[P]`, its predictions `[J, 1]`, and whether it is new.
+        is near an earlier choice of the same fit (see `NEAR`), is chosen only if no other one is
+        new. Returns its coordinates `[P]`, its predictions `[J, 1]`, and whether it is new.
         """
         units, predictions = pool.units, pool.predictions
         taken, seen = request.taken, request.seen
@@ -220,6 +222,28 @@ def evolved(
         units = np.concatenate([units, children])
         predictions = torch.cat([predictions, predict(children)], dim=-1)
     return CandidatePool(units, predictions)
+
+
+def min_distance(spread: Features) -> float:
+    """Return the smallest distance of two suggestions of one fit.
+
+    A pool is densest where a model expects most, so its best candidates lie close together. No two
+    configurations of a table are that near. `spread` has the features of points that are spread
+    over the space `[K, D]`.
+    """
+    squares = np.square(spread).sum(1)
+    distances = squares[:, None] + squares - 2.0 * spread @ spread.T
+    np.fill_diagonal(distances, np.inf)
+    nearest = np.sqrt(np.maximum(distances.min(1), 0.0))
+    return NEAR * float(np.median(nearest)) if len(spread) > 1 else 0.0
+
+
+def is_distant(features: Features, taken: Features, reach: float) -> Mask:
+    """Say which candidates `[C, D]` are out of `reach` of all that was chosen `[T, D]`, `[C]`."""
+    nearest = np.full(len(features), np.inf)
+    for row in taken:
+        np.minimum(nearest, np.square(features - row).sum(1), out=nearest)
+    return np.asarray(nearest > reach**2)
 
 
 def far_half(features: torch.Tensor, n_spread: int, observed: torch.Tensor) -> torch.Tensor:

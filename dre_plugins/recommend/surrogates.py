@@ -16,10 +16,9 @@ import numpy as np
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import schedule
 from dre_plugins.recommend.branches import branch_to_try
-from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
-from dre_plugins.recommend.feasibility import Feasibility
+from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
+from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import AlignedPrior, Universal
 from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Purpose, Request, stream
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
@@ -84,7 +83,7 @@ class Surrogates:
 
     def fitted_ensemble(self) -> FittedEnsemble:
         """Return the ensemble fitted to the evidence."""
-        return self._ensemble_proposer().ensemble
+        return self._fitted(self._stream("ensemble"))
 
     @cached_property
     def _expectation(self) -> Expectation:
@@ -93,14 +92,9 @@ class Surrogates:
         return Expectation(self.priors, reference, self.settings, evidence)
 
     @cached_property
-    def _costs(self) -> CostModel | None:
-        """What configurations are expected to cost; None if that is unknown."""
-        return CostModel.of(self.batch.evidence)
-
-    @cached_property
-    def _feasibility(self) -> Feasibility | None:
-        """How likely configurations are to meet the constraints; None if all were met."""
-        return Feasibility.of(self.batch.evidence)
+    def _gain_weights(self) -> GainWeights:
+        """What share of an expected improvement counts."""
+        return GainWeights.of(self.batch.evidence)
 
     # ---- turns and branches
 
@@ -162,25 +156,21 @@ class Surrogates:
         return self._proposers[name]
 
     def _new_proposer(self, name: str) -> Proposer:
-        evidence, expectation, search = self.batch.evidence, self._expectation, self._search
         if name == "space-filling":
             return SpaceFilling(self.batch, self.seed)
-        if name == "universal-prior":
-            rng = self._stream("universal-prior")
-            return UniversalProposer(
-                self.universal, evidence, expectation, search, self._costs, self._feasibility, rng
-            )
-        return self._ensemble_proposer()
+        if name == "ensemble":
+            rng = self._stream("ensemble")
+            return EnsembleProposer(self._fitted(rng), self.priors, rng)
+        evidence, expectation = self.batch.evidence, self._expectation
+        rng = self._stream("universal-prior")
+        return UniversalProposer(
+            self.universal, evidence, expectation, self._search, self._gain_weights, rng
+        )
 
-    def _ensemble_proposer(self) -> EnsembleProposer:
-        return EnsembleProposer(
-            self.batch.evidence,
-            self._expectation,
-            self._search,
-            self._costs,
-            self._feasibility,
-            self.settings,
-            self._stream("ensemble"),
+    def _fitted(self, rng: np.random.Generator) -> FittedEnsemble:
+        evidence, expectation = self.batch.evidence, self._expectation
+        return fit_ensemble(
+            evidence, expectation, self._search, self.settings, self._gain_weights, rng
         )
 
     def _stream(self, purpose: Purpose) -> np.random.Generator:

@@ -1,7 +1,4 @@
-"""Which parameters are active: conditions, compiled to comparisons of units.
-
-Notation: `C` configurations, `P` parameters (constants excluded).
-"""
+"""Which parameters are active: conditions, compiled to comparisons of units."""
 
 from __future__ import annotations
 
@@ -103,8 +100,11 @@ class Activity:
         value = self._constants[condition.parent]
         if isinstance(condition, Condition):
             return match_key(value) in {match_key(allowed) for allowed in condition.values}
-        above = condition.low is None or value >= condition.low
-        return bool(above and (condition.high is None or value <= condition.high))
+        try:
+            above = condition.low is None or value >= condition.low
+            return bool(above and (condition.high is None or value <= condition.high))
+        except TypeError as error:
+            raise ValueError(f"{condition!r}, parent {condition.parent!r}: {error}.") from error
 
     def _rule(self, condition: AnyCondition) -> ActivityRule:
         child = self._column[condition.child]

@@ -195,7 +195,7 @@ def match_keys(values: Sequence[Any]) -> list[Hashable]:
 
 
 class _ByEquality:
-    """Wrap an unhashable object as a dictionary key, hashed by its type and compared by `==`."""
+    """Wrap an unhashable object, which may be an array, as a dictionary key."""
 
     __slots__ = ("value",)
 
@@ -208,4 +208,4 @@ class _ByEquality:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _ByEquality):
             return NotImplemented
-        return self.value is other.value or bool(np.all(self.value == other.value))
+        return self.value is other.value or np.array_equal(self.value, other.value)

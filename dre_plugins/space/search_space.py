@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -44,9 +43,6 @@ class SearchSpace:
         >>> space.to_configuration(np.array([0.5]))
         {'momentum': 0.5, 'seed': 7}
     """
-
-    # For spaces that were pickled by a version without spans.
-    spans: Mapping[str, tuple[float, float]] = MappingProxyType({})
 
     def __init__(
         self,

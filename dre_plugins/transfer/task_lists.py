@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from dre_plugins.engine.ranks import rank_normalised
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import ScorerSettings
-from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.space.base import Array, Features
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import Task

@@ -42,10 +42,6 @@ def _parsed(name: str, content: bytes) -> UniversalPrior:
         settings = UniversalSettings(**json.loads(header["settings"]))
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise PriorError(f"{name}: damaged header ({error}).") from error
-    # The smallest network of this width has more weights than its square.
-    n_weights = sum(value.numel() for value in tensors.values())
-    if n_weights <= settings.width**2 * (1 + settings.n_refinements):
-        raise PriorError(f"{name}: the tensors do not fit the header's settings.")
     with torch.device("cpu"):
         prior = UniversalPrior(settings)
     shapes = {key: value.shape for key, value in prior.state_dict().items()}

@@ -9,9 +9,9 @@ import torch
 from dre_plugins.engine import ContextSettings, FittingSettings, ScorerSettings, fitting
 from dre_plugins.engine.fitting import RankingLists, fit, split_support
 from dre_plugins.engine.gradients import FitGradient, FlatParameters
-from dre_plugins.engine.losses import LOSSES, Prepared
+from dre_plugins.engine.losses import LOSSES
+from dre_plugins.engine.ranks import rank_normalised
 from dre_plugins.engine.scorers import context_vectors, initial_parameters, score
-from dre_plugins.engine.sorting import rank_normalised
 
 PLAIN = ScorerSettings(n_members=3, hidden=(8, 6), activation="silu", range_limit=None)
 SCORERS = {
@@ -104,14 +104,14 @@ class SquaredError:
     """Have the methods of a loss: squared differences of scores and rank-normalised values."""
 
     def prepare(self, values, mask):
-        return Prepared(None, (rank_normalised(values, mask), mask.float()))
+        return rank_normalised(values, mask), mask.float()
 
     def __call__(self, scores, prepared):
-        targets, mask = prepared.parts
+        targets, mask = prepared
         return (mask * (scores - targets).square()).sum(-1)
 
     def gradient(self, scores, prepared):
-        targets, mask = prepared.parts
+        targets, mask = prepared
         return 2.0 * mask * (scores - targets)
 
 

@@ -11,7 +11,7 @@ from losses_drawn import ALL, losses_of, normal, ties, with_gradient
 from torch import Tensor
 
 from dre_plugins.engine.losses import LOSSES, Loss
-from dre_plugins.engine.sorting import rank_normalised
+from dre_plugins.engine.ranks import rank_normalised
 
 LIST_MLE, WEIGHTED = LOSSES["list-mle"], LOSSES["weighted-list-mle"]
 LN2, LN3, LN4 = math.log(2.0), math.log(3.0), math.log(4.0)

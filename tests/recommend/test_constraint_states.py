@@ -1,7 +1,6 @@
 """Constraints are met, violated or unknown, and what that means for the search."""
 
 import math
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from test_feasibility import PLANE, QUICK, spread
 
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.settings import Settings
@@ -48,7 +46,8 @@ def test_a_study_without_constraints_has_none_to_violate() -> None:
 
 def test_who_may_be_the_incumbent() -> None:
     assert leaders([trial(1.0), trial(2.0), trial(None)]) == [0, 1]
-    assert leaders([trial(1.0, a=1.0), trial(2.0, a=2.0), trial(None)]) == []
+    for crashed in (trial(None), trial(None, a=math.nan)):
+        assert leaders([trial(1.0, a=1.0), trial(2.0, a=2.0), crashed]) == []
     assert leaders([trial(1.0, a=1.0), trial(2.0, a=-2.0), trial(3.0)]) == [1]
     # Constraints may be stated by those only that violate them.
     assert leaders([trial(1.0, a=1.0), trial(2.0), trial(3.0)]) == [1, 2]
@@ -65,15 +64,6 @@ def test_success_is_a_constraint_if_failures_are_modelled() -> None:
     assert not of(history[:2], failed="model").violated_constraints
     for failed in ("worst", "ignore"):
         assert not of(history, failed=failed).violated_constraints
-
-
-@pytest.mark.parametrize("constraints", [{}, {"limit": math.nan}])
-def test_a_crash_among_infeasible_trials_is_no_incumbent(constraints) -> None:
-    crashed = Trial({"x": 0.9, "y": 0.9}, TrialState.FAILED, None, constraints=constraints)
-    history = [*infeasible(11), crashed]
-    recommender = Recommender(PLANE, SETTINGS, seed=0)
-    with isolated("cpu", 1):
-        assert recommender.ensemble(history, index=12).incumbent_ranks() is None
 
 
 def test_a_crash_without_constraints_draws_no_search(monkeypatch) -> None:
@@ -116,14 +106,6 @@ def test_what_is_best_meets_all_constraints() -> None:
         number, _ = study.ask()
         study.tell(number, value, constraints=constraints)
     assert study.best.value == 1.0 and len(study.best_trials) == 1
-
-
-def test_unknown_constraints_are_no_violation_to_the_universal_prior() -> None:
-    met = spread(8, lambda x, y: {"c": -1.0})
-    unknown = [replace(trial, constraints={"c": math.nan}) for trial in met[:2]]
-    for history in (met, [*unknown, *met[2:]], [replace(met[0], constraints={}), *met[1:]]):
-        (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=9)
-        assert suggestion.source == "universal-prior"
 
 
 @pytest.mark.skipif(not hasattr(optuna.Trial, "set_constraint"), reason="new in Optuna 5")

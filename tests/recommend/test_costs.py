@@ -10,9 +10,9 @@ import torch
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
-from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.width import process_features
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.gain_weights import CostModel, GainWeights
 from dre_plugins.space import Categorical, Float, SearchSpace
 
 SPACE = SearchSpace(
@@ -97,7 +97,7 @@ def test_a_cost_that_no_float_can_hold_is_unknown() -> None:
     units = np.linspace(0.0, 0.6, 8)[:, None]
     with isolated("cpu", 1):
         model = CostModel(line, units, 10.0 ** (1026.0 * units[:, 0] - 308.0))
-        assert expected_cost(model, np.array([[0.8]])) is None
+        assert GainWeights(line, model, None).expected_cost(np.array([0.8])) is None
 
 
 def tuned(told: Any, n: int = 30) -> AskTell:
@@ -137,7 +137,7 @@ def test_the_ensemble_divides_its_acquisition() -> None:
     with isolated("cpu", 1):
         aware = recommender.ensemble(told, index=12)
         blind = recommender.ensemble(untold, index=12)
-        factors = aware.costs.log_factors(process_features(SPACE, REFERENCE)).exp().numpy()
+        factors = aware.gain_weights.logs_at(REFERENCE).neg().exp().numpy()
         divided = blind.acquisition_values(REFERENCE) / factors
         assert aware.acquisition_values(REFERENCE) == pytest.approx(divided, rel=1e-4)
     assert factors.max() > 2.0 * factors.min() and divided.max() > 0.0

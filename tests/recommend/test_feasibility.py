@@ -14,7 +14,7 @@ from dre_plugins.recommend.constraints import (
     merged_constraints,
 )
 from dre_plugins.recommend.ensemble.width import process_features
-from dre_plugins.recommend.feasibility import Feasibility, targets_of
+from dre_plugins.recommend.gain_weights import Feasibility, targets_of
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
 from dre_plugins.space import Float, SearchSpace

@@ -14,7 +14,7 @@ from test_universal_proposer import QUICK, SETTINGS, history_of
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import Recommender, Trial, TrialState
 from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
-from dre_plugins.recommend.lists import FAILED_RANK, trial_lists
+from dre_plugins.recommend.lists import trial_lists
 from dre_plugins.recommend.settings import Settings
 
 
@@ -102,16 +102,9 @@ def test_without_pruned_trials_it_is_the_list_of_final_values() -> None:
     history = [complete(3.0), failed, complete(1.0), Trial({}, TrialState.RUNNING), complete(2.0)]
     for rule in ("worst", "ignore"):
         (expected,) = trial_lists(history, failed=rule, max_length=128)
-        found = joint_list(history, joint_ranks(history), failed=rule, max_length=128)
+        found, _ = joint_list(history, failed=rule, max_length=128)
         assert found.trials.tolist() == expected.trials.tolist()
         assert found.ranks.tolist() == expected.ranks.tolist()
-
-
-def test_failures_rank_below_pruned_trials() -> None:
-    history = [Trial({}, TrialState.FAILED), pruned(s1=0.1), complete(1.0, s1=1.0)]
-    found = joint_list(history, joint_ranks(history), failed="worst", max_length=128)
-    ranks = dict(zip(found.trials.tolist(), found.ranks.tolist(), strict=True))
-    assert ranks[0] == FAILED_RANK < ranks[1] < ranks[2]
 
 
 # --------------------------------------------------------------------------------------- values

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from dre_plugins.engine import FittingSettings, ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.ensemble.mixture import Mixture, Part, padded
+from dre_plugins.recommend.ensemble.mixture import Mixture, Part
 from dre_plugins.recommend.lists import TrialList
 
 SCORER = ScorerSettings(
@@ -93,8 +93,8 @@ def test_a_fit_takes_its_share_of_the_steps_and_leaves_the_part_alone() -> None:
     before = {name: value.clone() for name, value in unfitted.ensemble.parameters.items()}
     lists = [listed(units[:, 0])]
     quarter = unfitted.fit(lists, units, 3, 0.25)
-    features = torch.from_numpy(whole(units))
-    expected = unfitted.ensemble.fit(padded(lists, features), replace(FITTING, n_steps=20), seed=3)
+    padded = unfitted.padded(lists, units)
+    expected = unfitted.ensemble.fit(padded, replace(FITTING, n_steps=20), seed=3)
     for name, value in expected.parameters.items():
         assert torch.equal(quarter.ensemble.parameters[name], value)
         assert torch.equal(unfitted.ensemble.parameters[name], before[name])
@@ -111,12 +111,12 @@ def test_scores_that_are_not_finite_are_an_error() -> None:
 
 
 def test_lists_are_padded_to_the_longest() -> None:
-    features = torch.arange(8.0)[:, None]
+    units = np.arange(8.0)[:, None]
     lists = [
         TrialList(np.array([5, 1, 7]), np.array([2.0, 0.0, -1.0]), 1.0),
         TrialList(np.array([3]), np.array([0.0]), 0.25),
     ]
-    made = padded(lists, features)
+    made = part(first_column).padded(lists, units)
     assert made.features[0, :, :, 0].tolist() == [[5.0, 1.0, 7.0], [3.0, 0.0, 0.0]]
     assert made.values[0].tolist() == [[2.0, 0.0, -1.0], [0.0, 0.0, 0.0]]
     assert made.mask[0].tolist() == [[True] * 3, [True, False, False]]

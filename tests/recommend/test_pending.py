@@ -9,14 +9,9 @@ import torch
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, TrialState
-from dre_plugins.recommend.pending import (
-    MAX_FANTASIES,
-    N_TOGETHER,
-    NEAR,
-    is_distant,
-    min_distance,
-    select_fantasies,
-)
+from dre_plugins.recommend.lists import MAX_FANTASIES, select_fantasies
+from dre_plugins.recommend.recommender import N_TOGETHER
+from dre_plugins.recommend.search import NEAR, is_distant, min_distance
 from dre_plugins.space import Float, Integer
 from dre_plugins.universal.processes import Processes
 

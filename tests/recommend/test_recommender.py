@@ -154,6 +154,12 @@ def test_a_history_that_the_space_cannot_hold_is_a_clear_error() -> None:
         suggest(history, space=GRID)
 
 
+@pytest.mark.parametrize(("name", "wrong"), [("count", 0), ("count", "2"), ("index", -1)])
+def test_what_is_no_count_or_index_is_refused(name: str, wrong: object) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be .*integer.*, got {wrong!r}"):
+        suggest([], **{name: wrong})
+
+
 def test_an_exhausted_space_repeats_and_says_so() -> None:
     everything = [
         Trial({"a": a, "b": b}, TrialState.COMPLETE, float(a)) for a in range(3) for b in "uvwxyz"

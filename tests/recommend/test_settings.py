@@ -19,6 +19,7 @@ from dre_plugins.recommend.settings import Settings
         ("acquisition", "ucb", "acquisition.*'ei'.*'ucb'"),
         ("acquisition", "lcb", "acquisition.*'ei'.*preset='paper'.*'lcb'"),
         ("preset", "huge", "preset.*'default'.*'huge'"),
+        ("preset", ["default"], r"preset.*'default'.*got \['default'\]"),
         ("device", "cudaa", "device.*'cudaa'"),
         ("n_threads", 0, "n_threads.*at least 1.*0"),
         ("n_threads", 1.5, "n_threads.*an integer.*1.5"),

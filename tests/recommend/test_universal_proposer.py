@@ -12,6 +12,7 @@ from small_spaces import PLANE, sphere
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.proposers.universal import UniversalProposer, possible_targets
 from dre_plugins.recommend.schedule import is_branch_turn
@@ -178,7 +179,8 @@ def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
     evidence = Evidence.of(rule.space, history, weights=np.ones(1))
     search, rng = CandidateSearch(rule, None, seed=0), np.random.default_rng(0)
     expectation = Expectation([], search.reference, RecommenderSettings(), evidence)
-    return UniversalProposer(UNIVERSAL, evidence, expectation, search, None, None, rng)
+    weights = GainWeights.of(evidence)
+    return UniversalProposer(UNIVERSAL, evidence, expectation, search, weights, rng)
 
 
 @pytest.mark.parametrize(

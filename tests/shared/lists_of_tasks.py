@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dre_plugins.engine import ContextSettings, ScorerSettings
-from dre_plugins.engine.sorting import rank_normalised
+from dre_plugins.engine.ranks import rank_normalised
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
 

@@ -51,6 +51,12 @@ class TestCategorical:
         domain = Categorical([Thing("a"), Thing("b")])
         assert domain.to_unit(Thing("b")) == 0.75
 
+    def test_arrays_of_any_shapes_are_told_apart(self) -> None:
+        choices = [np.zeros(1), np.zeros(2), np.zeros(3), np.ones(3)]
+        domain = Categorical(choices)
+        assert domain.to_units(choices).tolist() == [0.125, 0.375, 0.625, 0.875]
+        assert not domain.contains(np.zeros(4))
+
     def test_an_unknown_value_is_named(self) -> None:
         with pytest.raises(ValueError, match=r"'c' is not one of \['a', 'b'\]"):
             Categorical(["a", "b"]).to_unit("c")

@@ -182,6 +182,7 @@ class TestConditions:
             ([Condition("k", "x", (0.5,))], "use a RangeCondition"),
             ([RangeCondition("x", "k", low="a")], "list the values instead"),
             ([RangeCondition("k", "x", low="a")], "'a' is not a finite number"),
+            ([RangeCondition("k", "c", low="a")], "parent 'c': .* not supported between"),
             ([Condition("c", "k", ("a",))], "Categorical with one choice"),
         ],
     )

@@ -78,6 +78,7 @@ def test_a_missing_file_is_named(path: Path) -> None:
 
 # Sizes that cannot be built.
 SIZES = [("width", 4.0), ("n_processes", True), ("n_refinements", 1.0), ("width", 10**15)]
+SIZES += [("width", 0), ("n_processes", 0), ("n_refinements", -1)]
 HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
     "foreign": ({"format": "dre-plugins/prior"}, "format is 'dre-plugins/prior', expected"),
     "without a format": ({"format": None}, "format is None, expected"),
@@ -89,10 +90,13 @@ HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
     "too deep": ({"settings": "[" * 50_000}, "damaged header"),
     "with a list": ({"settings": "[1]"}, "damaged header"),
     "with too much": ({"settings": '{"depth": 1}'}, "damaged header.*depth"),
-    "with a wrong size": ({"settings": '{"width": 0}'}, "damaged header.*width.*got 0"),
     "of another size": ({"settings": '{"width": 5}'}, "tensors do not fit"),
+    "of a huge size": ({"settings": '{"width": 1024, "n_processes": 64}'}, "tensors do not fit"),
     **{
-        f"with {name}={value}": ({"settings": json.dumps({**asdict(SIZE), name: value})}, "")
+        f"with {name}={value}": (
+            {"settings": json.dumps({**asdict(SIZE), name: value})},
+            f"damaged header.*{name} must be an integer from .*, got {value}",
+        )
         for name, value in SIZES
     },
 }

@@ -157,11 +157,3 @@ def test_the_users_random_numbers_stay() -> None:
     state = torch.get_rng_state()
     UniversalPrior(SMALL)
     assert torch.equal(torch.get_rng_state(), state)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("n_processes", 0), ("width", 0), ("n_refinements", -1)]
-)
-def test_a_wrong_size_is_named(name: str, value: int) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be an integer from .*, got {value}"):
-        UniversalSettings(**{name: value})

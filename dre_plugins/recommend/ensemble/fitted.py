@@ -11,14 +11,12 @@ import torch
 
 from dre_plugins.engine.acquisition import ACQUISITIONS, rank_statistics
 from dre_plugins.engine.settings import get_preset
-from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.initial_members import InitialMembers
-from dre_plugins.recommend.ensemble.mixture import Members, Mixture, fit_all
+from dre_plugins.recommend.ensemble.mixture import Members, Mixture
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.feasibility import Feasibility, log_shares_at
-from dre_plugins.recommend.lists import TrialList, with_fantasies
-from dre_plugins.recommend.pending import select_fantasies
+from dre_plugins.recommend.gain_weights import GainWeights
+from dre_plugins.recommend.lists import TrialList, select_fantasies, with_fantasies
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.base import Units
@@ -42,10 +40,8 @@ class FittedEnsemble:
     lists: list[TrialList]
     units: Units  # canonical coordinates of the trials and of fantasies `[N + U, P]`
     prior_weight: float | None  # share of members that came from trained priors; None: no prior
+    gain_weights: GainWeights  # what share of a gain counts
     n_fits: int = 1  # how often the members were fitted
-    costs: CostModel | None = None  # what configurations are expected to cost; None: unknown
-    # how likely they are to meet the constraints; None: no trial violates any
-    feasibility: Feasibility | None = None
 
     @property
     def n_reference(self) -> int:
@@ -58,11 +54,9 @@ class FittedEnsemble:
         return self._mixture.ranks(units).roll(1 - self.n_fits, dims=0)
 
     def predictions(self, candidates: Units) -> torch.Tensor:
-        """Return ranks and, in the last row, the `log_shares` of gains `[M + 1, C]`."""
-        space = self.evidence.space
-        units = space.canonical(candidates)
-        shares = log_shares_at(space, units, self.costs, self.feasibility)
-        return torch.cat([self.ranks(units), shares[None].float()])
+        """Return ranks and, in the last row, logarithms of `gain_weights` `[M + 1, C]`."""
+        units = self.evidence.space.canonical(candidates)
+        return torch.cat([self.ranks(units), self.gain_weights.logs_at(units)[None].float()])
 
     def acquisition(
         self, predictions: torch.Tensor, incumbent: torch.Tensor | None, index: int = 0
@@ -74,15 +68,19 @@ class FittedEnsemble:
         the mean of all members, the next ones by single members. `incumbent` has the ranks `[M]`
         of the incumbent.
         """
-        ranks, share = predictions[:-1], predictions[-1]
-        if incumbent is None and self.feasibility is not None:
+        ranks, log_weights = predictions[:-1], predictions[-1]
+        if incumbent is None and self.gain_weights.feasibility is not None:
             incumbent = ranks.new_full((len(ranks),), self.n_reference)
-            share = share - share.max()  # far from feasible trials probabilities underflow
-        if incumbent is not None:
-            preset = get_preset(self.settings.preset)
-            gain = ACQUISITIONS[self.settings.acquisition or preset.acquisition]
-            return self._discounted(gain(ranks, incumbent), share)
-        return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
+            # Far from feasible trials probabilities underflow.
+            log_weights = log_weights - log_weights.max()
+        if incumbent is None:
+            return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
+        preset = get_preset(self.settings.preset)
+        gain = ACQUISITIONS[self.settings.acquisition or preset.acquisition](ranks, incumbent)
+        if self.gain_weights.are_equal:
+            return gain
+        # A small weight must not raise a negative acquisition.
+        return (gain - gain.min().clamp_max(0.0)) * log_weights.exp()
 
     def incumbent_ranks(
         self, branch: Units | None = None, fixed: Units | None = None
@@ -139,28 +137,19 @@ class FittedEnsemble:
     def fantasized(self, pending: Units, rng: np.random.Generator) -> FittedEnsemble:
         """Return the ensemble fitted a little further, to pending trials at their predicted ranks.
 
-        Of their canonical coordinates `[U, P]` at most `pending.MAX_FANTASIES` are taken.
+        Of their canonical coordinates `[U, P]` at most `lists.MAX_FANTASIES` are taken.
         """
         pending = select_fantasies(pending, lambda units: -self._mixture.mean_ranks(units))
         positions = np.arange(len(self.units), len(self.units) + len(pending))
         units = np.concatenate([self.units, pending])
-        lists = with_fantasies(
-            self.lists, positions, lambda at: self._mixture.mean_ranks(units[at])
-        )
+        lists = with_fantasies(self.lists, positions, units, self._mixture.mean_ranks)
         parts = [part.with_fantasies(positions, units) for part in self.parts]
-        fitted = fit_all(parts, [lists] * len(parts), units, _seeds(parts, rng), REFIT_SHARE)
-        return replace(self, parts=tuple(fitted), lists=lists, units=units, n_fits=self.n_fits + 1)
+        parts = [part.fit(lists, units, int(rng.integers(2**63)), REFIT_SHARE) for part in parts]
+        return replace(self, parts=tuple(parts), lists=lists, units=units, n_fits=self.n_fits + 1)
 
     @cached_property
     def _mixture(self) -> Mixture:
         return Mixture(self.parts, _reference(self.search, self.lists, self.units))
-
-    def _discounted(self, gain: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
-        """Return the expected constrained improvement, for its cost, `[C]`."""
-        if self.feasibility is None and self.costs is None:
-            return gain
-        # A small weight must not raise a negative acquisition.
-        return (gain - gain.min().clamp_max(0.0)) * share.exp()
 
 
 def fit_ensemble(
@@ -168,13 +157,14 @@ def fit_ensemble(
     expectation: Expectation,
     search: CandidateSearch,
     settings: RecommenderSettings,
+    gain_weights: GainWeights,
     rng: np.random.Generator,
 ) -> FittedEnsemble:
     """Return an ensemble fitted to the evidence; a FittingError says that the fit diverged."""
     units, is_table = evidence.units, search.candidates is not None
     initial = InitialMembers(evidence, settings, expectation, is_table=is_table, rng=rng)
     parts = initial.parts(_reference(search, evidence.lists, units))
-    members = fit_all(parts, [evidence.lists] * len(parts), units, _seeds(parts, rng), 1.0)
+    members = [part.fit(evidence.lists, units, int(rng.integers(2**63)), 1.0) for part in parts]
     return FittedEnsemble(
         evidence=evidence,
         search=search,
@@ -183,6 +173,7 @@ def fit_ensemble(
         lists=evidence.lists,
         units=units,
         prior_weight=expectation.prior_weight,
+        gain_weights=gain_weights,
     )
 
 
@@ -190,7 +181,3 @@ def _reference(search: CandidateSearch, lists: Sequence[TrialList], units: Units
     """Return the reference points `[K, P]` of fitted members."""
     observed = lists[0].trials if lists else np.empty(0, dtype=np.intp)
     return search.resolving(units[observed])
-
-
-def _seeds(parts: Sequence[Members], rng: np.random.Generator) -> list[int]:
-    return [int(rng.integers(2**63)) for _ in parts]

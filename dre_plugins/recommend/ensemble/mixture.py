@@ -9,7 +9,7 @@ Notation: see docs/architecture.md; `O` objectives.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -52,8 +52,25 @@ class Part:
         return replace(self, ensemble=fitted)
 
     def padded(self, lists: Sequence[TrialList], units: Units) -> RankingLists:
-        """Return the lists as the members read them."""
-        return padded(lists, torch.from_numpy(self.encode(units)))
+        """Return the lists as the members read them, padded to one batch `[1, B, N, D]`."""
+        features = torch.from_numpy(self.encode(units))
+        rows = [torch.from_numpy(ranked.trials) for ranked in lists]
+        ranks = [torch.from_numpy(ranked.ranks).float() for ranked in lists]
+        are_real = [torch.ones_like(places, dtype=torch.bool) for places in rows]
+        batch, values, mask = (
+            pad_sequence(parts, batch_first=True)[None]
+            for parts in ([features[places] for places in rows], ranks, are_real)
+        )
+        weights = torch.tensor([ranked.weight for ranked in lists], dtype=torch.float32)
+        return RankingLists(batch, values, mask, weights)
+
+    @property
+    def kind(self) -> Hashable:
+        """Return a key that is equal for parts that can be fitted in one batch."""
+        if self.ensemble.settings.context is not None:
+            return id(self)
+        settings = replace(self.ensemble.settings, n_members=1)
+        return self.encode, self.fitting, settings, self.ensemble.device
 
     def shortened(self, share: float) -> FittingSettings:
         """Return how a share of the steps is taken."""
@@ -97,7 +114,7 @@ class Mixture:
 class JointPart:
     """Hold members that rank by all objectives, each made of one member of every part."""
 
-    parts: tuple[Members, ...]  # members for each objective `[O]`, as many in all of them
+    parts: tuple[Part, ...]  # members for each objective `[O]`, as many in all of them
     lists: tuple[Sequence[TrialList], ...]  # what each part is fitted to `[O]`
     weights: Array  # weights of the objectives `[O]`
     reference: Units  # points that ranks are taken against `[K, P]`
@@ -105,15 +122,33 @@ class JointPart:
     def with_fantasies(self, positions: Positions, units: Units) -> JointPart:
         """Return the members with unfinished trials `[U]` in the lists of each part."""
         lists = tuple(
-            with_fantasies(lists, positions, _ranking(mixture, units))
+            with_fantasies(lists, positions, units, mixture.mean_ranks)
             for mixture, lists in zip(self._mixtures, self.lists, strict=True)
         )
         return replace(self, lists=lists)
 
     def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> JointPart:
-        """Return the members fitted, each part to its own lists instead of `lists`."""
-        seeds = [seed] * len(self.parts)
-        return replace(self, parts=tuple(fit_all(self.parts, self.lists, units, seeds, share)))
+        """Return the members fitted, each part to its own lists instead of `lists`.
+
+        Parts that are alike are fitted in one batch.
+        """
+        fitted = [*self.parts]
+        groups: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for place, part in enumerate(self.parts):
+            groups[part.kind if self.lists[place] else place].append(place)
+        for places in groups.values():
+            alike = [self.parts[place] for place in places]
+            if len(alike) < 2:
+                (place,), (part,) = places, alike
+                fitted[place] = part.fit(self.lists[place], units, seed, share)
+                continue
+            batch = [self.parts[place].padded(self.lists[place], units) for place in places]
+            ensembles = fit_together(
+                [part.ensemble for part in alike], batch, alike[0].shortened(share)
+            )
+            for place, part, ensemble in zip(places, alike, ensembles, strict=True):
+                fitted[place] = replace(part, ensemble=ensemble)
+        return replace(self, parts=tuple(fitted))
 
     def scores(self, units: Units) -> torch.Tensor:
         """Return the scores of all members `[M, C]`; see `Part.scores`."""
@@ -125,60 +160,3 @@ class JointPart:
     @cached_property
     def _mixtures(self) -> tuple[Mixture, ...]:
         return tuple(Mixture([part], self.reference) for part in self.parts)
-
-
-def _ranking(mixture: Mixture, units: Units) -> Callable[[Positions], Array]:
-    return lambda positions: mixture.mean_ranks(units[positions])
-
-
-def fit_all(
-    parts: Sequence[Members],
-    lists: Sequence[Sequence[TrialList]],
-    units: Units,
-    seeds: Sequence[int],
-    share: float,
-) -> list[Members]:
-    """Return the parts fitted, each to its own lists; those that are alike in one batch.
-
-    Lists hold positions in `units` `[N, P]`; `share` is that of the steps to take.
-    """
-    fitted = [*parts]
-    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for place, part in enumerate(parts):
-        groups[_kind(part) if lists[place] else (place,)].append(place)
-    for places in groups.values():
-        alike = [part for place in places if isinstance(part := parts[place], Part)]
-        if len(alike) < 2:
-            (place,) = places
-            fitted[place] = parts[place].fit(lists[place], units, seeds[place], share)
-            continue
-        batch = [
-            part.padded(lists[place], units) for part, place in zip(alike, places, strict=True)
-        ]
-        ensembles = fit_together(
-            [part.ensemble for part in alike], batch, alike[0].shortened(share)
-        )
-        for place, part, ensemble in zip(places, alike, ensembles, strict=True):
-            fitted[place] = replace(part, ensemble=ensemble)
-    return fitted
-
-
-def _kind(part: Members) -> Hashable:
-    """Return a key that is equal for parts that can be fitted in one batch."""
-    if not isinstance(part, Part) or part.ensemble.settings.context is not None:
-        return (id(part),)
-    settings = replace(part.ensemble.settings, n_members=1)
-    return part.encode, part.fitting, settings, part.ensemble.device
-
-
-def padded(lists: Sequence[TrialList], features: torch.Tensor) -> RankingLists:
-    """Pad lists of positions in features `[N, D]` to one batch, features `[1, B, N, D]`."""
-    rows = [torch.from_numpy(ranked.trials) for ranked in lists]
-    ranks = [torch.from_numpy(ranked.ranks).float() for ranked in lists]
-    are_real = [torch.ones_like(places, dtype=torch.bool) for places in rows]
-    batch, values, mask = (
-        pad_sequence(parts, batch_first=True)[None]
-        for parts in ([features[places] for places in rows], ranks, are_real)
-    )
-    weights = torch.tensor([ranked.weight for ranked in lists], dtype=torch.float32)
-    return RankingLists(batch, values, mask, weights)

@@ -2,8 +2,6 @@
 
 A prior may come from other learners, other metrics or a mistake. Its predictions, made before
 anything was observed, are compared with the observed values, by every pair of trials.
-
-Notation: `N` trials.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ A space of 300 categorical parameters with ten choices each has 3000 features, t
 from a hundred trials. A count sketch (Charikar et al., 2002), which HeSBO uses in Bayesian
 optimisation (Nayebi et al., 2019), adds features up in groups with random signs. It preserves
 inner products in expectation.
-
-Notation: `C` configurations, `P` parameters, `D` features.
 """
 
 from __future__ import annotations

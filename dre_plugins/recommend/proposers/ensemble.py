@@ -1,21 +1,18 @@
-"""The ensemble's proposals: fit → candidate pool → acquisition → choice."""
+"""The ensemble's proposals: candidate pool → acquisition → choice."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from dre_plugins.recommend.costs import CostModel, expected_cost
-from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
-from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.explanation import Explanation, abbreviated
-from dre_plugins.recommend.feasibility import Feasibility
+from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.proposers import Choice, Request
-from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.search import Acquisition, CandidatePool, evolved
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import recombine, with_fixed
 from dre_plugins.space.seen import distinct
@@ -27,34 +24,26 @@ N_MIXED = 8
 
 
 class EnsembleProposer:
-    """Propose the candidate of the largest acquisition of the ensemble."""
+    """Propose the candidate of the largest acquisition of an ensemble.
+
+    `priors` are those that it began with: one for all objectives, or one for each.
+    """
 
     def __init__(
         self,
-        evidence: Evidence,
-        expectation: Expectation,
-        search: CandidateSearch,
-        costs: CostModel | None,
-        feasibility: Feasibility | None,
-        settings: RecommenderSettings,
+        ensemble: FittedEnsemble,
+        priors: Sequence[AlignedPrior | None],
         rng: np.random.Generator,
     ) -> None:
-        self._evidence = evidence
-        self._priors = [prior for prior in expectation.priors if prior is not None]
+        self._ensemble = ensemble
+        self._evidence = ensemble.evidence
+        self._search = ensemble.search
+        self._priors = [prior for prior in priors if prior is not None]
         past = dict.fromkeys(name for prior in self._priors for name in prior.past_studies)
         self._past_studies = abbreviated([*past]) or None
-        self._has_one_prior = len(expectation.priors) == 1
-        self._search = search
+        self._has_one_prior = len(priors) == 1
         self._rng = rng
-        self._costs = costs
-        fitted = fit_ensemble(evidence, expectation, search, settings, rng)
-        self._ensemble = replace(fitted, costs=costs, feasibility=feasibility)
         self._pool: CandidatePool | None = None  # of the last choice, until the next fit
-
-    @property
-    def ensemble(self) -> FittedEnsemble:
-        """Return the fitted ensemble."""
-        return self._ensemble
 
     def fantasize(self, pending: Units) -> None:
         """Fit a little further, to pending trials `[U, P]` at their predicted ranks."""
@@ -93,7 +82,7 @@ class EnsembleProposer:
             ensemble.n_reference,
             ensemble.prior_weight,
             self._past_studies if ensemble.prior_weight else None,
-            expected_cost(self._costs, self._evidence.space.canonical(units[None])),
+            ensemble.gain_weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)
 

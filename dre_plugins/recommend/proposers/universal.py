@@ -19,14 +19,12 @@ import torch
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.feasibility import Feasibility, log_shares, log_shares_at
-from dre_plugins.recommend.lists import FAILED_RANK
-from dre_plugins.recommend.pending import select_fantasies
+from dre_plugins.recommend.gain_weights import GainWeights
+from dre_plugins.recommend.lists import FAILED_RANK, select_fantasies
 from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
@@ -65,14 +63,12 @@ class UniversalProposer:
         evidence: Evidence,
         expectation: Expectation,
         search: CandidateSearch,
-        costs: CostModel | None,
-        feasibility: Feasibility | None,
+        gain_weights: GainWeights,
         rng: np.random.Generator,
     ) -> None:
         self._space = evidence.space
         self._search = search
-        self._costs = costs
-        self._feasibility = feasibility
+        self._gain_weights = gain_weights
         self._rng = rng
         self._expectation = expectation
         observed, values = evidence.joint_list
@@ -96,8 +92,8 @@ class UniversalProposer:
             (targets, *network(features, targets.values[None], targets.mean_variance))
             for targets in alternatives
         ]
-        targets, processes, weights = max(fits, key=_log_density)
-        self._processes, self._weights = processes.likely(weights)
+        targets, processes, log_weights = max(fits, key=_log_density)
+        self._processes, self._log_weights = processes.likely(log_weights)
         self._targets = targets.values
         # The pool of the last choice and the means of the reference points; None after fantasies.
         self._pool: tuple[CandidatePool, torch.Tensor] | None = None
@@ -105,7 +101,7 @@ class UniversalProposer:
     def fantasize(self, pending: Units) -> None:
         """Condition the processes on pending trials `[U, P]` at their predicted values.
 
-        At most `pending.MAX_FANTASIES` of them are used.
+        At most `lists.MAX_FANTASIES` of them are used.
         """
         pending = select_fantasies(pending, lambda units: self._expected(units).numpy())
         expected = self._expected(pending)
@@ -142,7 +138,7 @@ class UniversalProposer:
             rank,
             spread,
             len(self._reference),
-            expected_cost=expected_cost(self._costs, self._space.canonical(units[None])),
+            expected_cost=self._gain_weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)
 
@@ -159,8 +155,8 @@ class UniversalProposer:
 
         def of_features(features: torch.Tensor) -> torch.Tensor:
             means, variances = self._processes.posterior(features[None])
-            shares = log_shares(features, self._costs, self._feasibility)
-            return self._log_improvement(means[0], variances[0].sqrt(), best) + shares
+            improvement = self._log_improvement(means[0], variances[0].sqrt(), best)
+            return improvement + self._gain_weights.logs(features)
 
         units = refined(self._space, start, fixed, of_features)
         units = self._search.rule.reached(start, units)
@@ -177,7 +173,7 @@ class UniversalProposer:
         means, deviations = predictions.chunk(2)
         nodes = means + deviations * torch.tensor(_NODES, dtype=means.dtype)
         ranks = ranks_against(nodes, reference)
-        shares = self._weights.exp() * torch.tensor(_SHARES, dtype=means.dtype)
+        shares = self._log_weights.exp() * torch.tensor(_SHARES, dtype=means.dtype)
         mean = (shares * ranks).sum()
         spread = (shares * (ranks - mean).square()).sum().sqrt()
         return float(mean), float(spread)
@@ -185,7 +181,7 @@ class UniversalProposer:
     def _predictions(self, candidates: Units, best: float) -> torch.Tensor:
         """Return means, deviations and, last, the logarithms of improvements on `best`.
 
-        They are `[2 H + 1, C]`. The improvements are expected, weighted by `log_shares`.
+        They are `[2 H + 1, C]`. The improvements are expected, and weighted (see `gain_weights`).
         """
         units = self._space.canonical(candidates)
         parts = []
@@ -195,7 +191,7 @@ class UniversalProposer:
             gain = self._log_improvement(means[0], deviations, best)
             parts.append(torch.cat([means[0], deviations, gain[None]]))
         predictions = torch.cat(parts, -1)
-        predictions[-1] += log_shares_at(self._space, units, self._costs, self._feasibility)
+        predictions[-1] += self._gain_weights.logs_at(units)
         return predictions
 
     def _means(self, units: Units) -> torch.Tensor:
@@ -207,7 +203,7 @@ class UniversalProposer:
 
     def _expected(self, units: Units) -> torch.Tensor:
         """Return the mean of the mixture `[C]`."""
-        expected: torch.Tensor = (self._weights.exp() * self._means(units)).sum(0)
+        expected: torch.Tensor = (self._log_weights.exp() * self._means(units)).sum(0)
         return expected
 
     def _log_improvement(
@@ -215,7 +211,7 @@ class UniversalProposer:
     ) -> torch.Tensor:
         """Return the logarithm of the improvement on `best` that the mixture expects `[C]`."""
         of_processes = log_expected_improvement(means, deviations, best)
-        return torch.logsumexp(self._weights + of_processes, 0)
+        return torch.logsumexp(self._log_weights + of_processes, 0)
 
     def _incumbent_target(self, request: Request) -> float:
         """Return the target of the incumbent, of that in the branch if there is one.
