@@ -80,6 +80,7 @@ class AskTell(KeptTrials):
 
     Attributes:
         space: The search space.
+        is_recorded: Whether a memory records the trials that end from now on.
         stats: Counters of `Recommender` and "enqueued" configurations that were asked for. With a
             memory also "past_studies", "memory_errors", and suggestions made without past studies
             because trials contradict them ("memory_contradicted").
@@ -100,6 +101,7 @@ class AskTell(KeptTrials):
     """
 
     DERIVED = ("_recommenders", "_rule")
+    is_recorded = True
 
     def __init__(
         self,
@@ -312,16 +314,6 @@ class AskTell(KeptTrials):
         self._end(number, replace(trial, state=TrialState.PRUNED, constraints=checked))
 
     @locked
-    def restart(self, number: int) -> None:
-        """Say that a trial runs again from its beginning, in whatever state it was.
-
-        Raises:
-            ValueError: If there is no such trial.
-        """
-        self._trials[number] = Trial(self._trial(number).configuration, TrialState.RUNNING)
-        self._stopped.discard(number)
-
-    @locked
     def add(
         self,
         configuration: Mapping[str, Any],
@@ -356,11 +348,21 @@ class AskTell(KeptTrials):
         self._trials.append(ended)
         self._end(len(self._trials) - 1, replace(ended, cost=paid))
 
+    @locked
+    def record_running(self) -> None:
+        """Record running trials in the memory as if they were stopped now, until they end."""
+        for number, trial in enumerate(self._trials):
+            if trial.state is TrialState.RUNNING and trial.rungs:
+                self._record(number, replace(trial, state=TrialState.PRUNED), is_stopped=True)
+
     def _end(self, number: int, trial: Trial) -> None:
-        """Keep an ended trial, and record it in the memory."""
         self._trials[number] = trial
-        is_stopped, source = number in self._stopped, self.explain(number).source
-        self._recommenders.record(number, trial, is_stopped=is_stopped, source=source)
+        self._record(number, trial, is_stopped=number in self._stopped)
+
+    def _record(self, number: int, trial: Trial, *, is_stopped: bool) -> None:
+        if self.is_recorded:
+            source = self.explain(number).source
+            self._recommenders.record(number, trial, is_stopped=is_stopped, source=source)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
         index = len(self._trials)
@@ -380,10 +382,6 @@ class AskTell(KeptTrials):
         fixed = configurations.within(wanted, self.space.domains)
         return {**self._suggest(1, fixed)[0].configuration, **wanted}
 
-    def _begin(self, configuration: Mapping[str, Any], explanation: Explanation) -> None:
-        self._explanations[len(self._trials)] = explanation
-        self._trials.append(Trial(configuration, TrialState.RUNNING))
-
     def _check(self, configuration: Mapping[str, Any]) -> None:
         """Refuse values that a parameter can never have; warn once of those out of range."""
         for name, warning in configurations.out_of_range(self.space, configuration).items():
@@ -393,8 +391,3 @@ class AskTell(KeptTrials):
         if what not in self._warned:
             self._warned.add(what)
             self._logger.log(level, text)
-
-    def _running(self, number: int) -> Trial:
-        trial = self._trial(number)
-        require(trial.state is TrialState.RUNNING, "number", number, "a trial not told before")
-        return trial

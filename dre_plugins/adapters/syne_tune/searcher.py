@@ -89,9 +89,8 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
             environment variable DRE_MEMORY, if it is set). With a prior other than "auto" and
             "universal", the study is recorded but does not learn from the folder. Trials are
-            recorded when they end, which Syne Tune's `AsynchronousSuccessiveHalving` and
-            `MedianStoppingRule` do not say (then there is a warning); `ASHADRE` does.
-            Searchers that take the class need False: each of its objects would be a study.
+            recorded when they end, or with their reports at the end of the process if nothing
+            says that they have ended. In a searcher that takes the class, nothing is recorded.
         valid: Rule that configurations must satisfy: a function of a configuration with its
             constants, such as `lambda c: c["low"] <= c["high"]`. It must be quick and always
             answer the same. Points to evaluate are exempt; `stats["invalid"]` counts those that
