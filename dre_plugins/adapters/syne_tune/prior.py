@@ -50,8 +50,8 @@ def prior_from_evaluations(
     if isinstance(evaluations, MetaDataset):
         given = {"past_metric": past_metric, "past_mode": past_mode, "constraints": constraints}
         for name, value in given.items():
-            wanted = "left out beside a MetaDataset: give it to metadata_from_experiments"
-            require(value is None, name, value, wanted)
+            remedy = "left out beside a MetaDataset: give it to metadata_from_experiments"
+            require(value is None, name, value, remedy)
     else:
         parts = past_tasks.listed(evaluations)
         tables = [table for part in parts if isinstance(part, Mapping) for table in part.values()]
