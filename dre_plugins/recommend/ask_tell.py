@@ -56,7 +56,10 @@ class AskTell(KeptTrials):
             and ranges of their parameters and takes three of the first four trials from the
             portfolio of the learner; all else is as with "universal", the universal prior and an
             ensemble with random initial weights. None is this ensemble alone. A trained prior is
-            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`. A list
+            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, the ensemble starts from
+            its weights, and the universal prior takes turns once ten trials have ended. The path
+            of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
             has a trained prior, or None, for each objective.
         n_startup_trials: Number of trials that must have ended before a model proposes; until
             then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
@@ -64,7 +67,8 @@ class AskTell(KeptTrials):
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "model" multiplies expected improvements by the predicted probability of success,
             "worst" ranks failed trials below all others, "ignore" leaves them out.
-        settings: Expert settings, see `dre_plugins.Settings`.
+        settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
+            threads, how many trials are fitted, whether numeric choices are ordered.
         logger: Logger of all messages; None takes "dre_plugins".
         memory: Folder in which studies of all frameworks are recorded, and from which later ones
             with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
@@ -193,6 +197,9 @@ class AskTell(KeptTrials):
     @locked
     def expected_gain(self, n_ahead: int = 10) -> ExpectedGain | None:
         """Return the gain that is expected of the next trials; if it is small, end the study.
+
+        A formula that was fitted to recorded studies turns the expected improvement of the
+        universal prior's best candidate into this gain.
 
         Args:
             n_ahead: Number of next trials, at least 1.

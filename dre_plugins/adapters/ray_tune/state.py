@@ -7,9 +7,6 @@ that Ray copies: the previous one is in the storage already, and whole.
 The state may be older or newer than Ray's own record of its trials, which decides how the
 experiment goes on. So a restored search learns from Ray's record about trials that it has missed,
 and suggests again the configurations of trials that Ray has forgotten.
-
-The values of a parameter space may be any objects, so that a state is a pickle, as all states of
-Ray Tune are: restore none that you do not trust.
 """
 
 from __future__ import annotations
