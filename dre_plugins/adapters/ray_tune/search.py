@@ -50,8 +50,6 @@ class DRESearch(RestorableSearcher):
       choices of any values, domains in dictionaries and lists. A choice of dictionaries with
       domains inside makes conditional parameters, each of which is modelled where it exists.
       `tune.sample_from` is left to Ray.
-    - The scale of the metric does no harm: the ensemble reads only the order of its values, and
-      the universal prior reads the values in any unit.
     - Running trials are taken into account, and no configuration is suggested twice (see
       `allow_duplicates`). A finite space ends the experiment when it is used up.
     - Reports of running trials are learnt from at once. Trials that a scheduler has stopped are
@@ -59,8 +57,6 @@ class DRESearch(RestorableSearcher):
     - Trials that end in an error, report NaN or lack the metric have failed, see `failed`.
     - A suggestion depends only on the trials so far and `seed`. An experiment that was killed
       can be continued with `Tuner.restore`.
-    - If a model fails, a Sobol point is suggested instead, with a warning the first time;
-      `search.stats["fallbacks"]` counts these suggestions.
 
     Example:
         ```python

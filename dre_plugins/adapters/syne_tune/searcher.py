@@ -41,8 +41,6 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
       reports.
     - Results of trials that another searcher has suggested count as well.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
-    - If a model fails, a Sobol point is suggested instead, with a warning the first time;
-      `searcher.stats["fallbacks"]` counts these suggestions.
 
     Example:
         ```python
