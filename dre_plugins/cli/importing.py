@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dre_plugins.cli.console import console
-from dre_plugins.cli.options import METADATA_FILES, Output, check_writable
+from dre_plugins.cli.options import METADATA_FILES, Constraints, Output, check_writable, limits_in
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
@@ -105,6 +105,7 @@ def import_ray(
         str, typer.Option(help="The metric; nested keys are joined by a slash: eval/loss.")
     ],
     mode: Annotated[Mode, typer.Option(help="Whether small or large values are good.")],
+    constraint: Constraints = None,
 ) -> None:
     """Read the experiments that Ray Tune has left in its folders.
 
@@ -115,7 +116,9 @@ def import_ray(
     check_writable(output, METADATA_FILES)
     from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 
-    _finish(metadata_from_results(folders, metric=metric, mode=mode.value), output)
+    limits = limits_in(constraint)
+    metadata = metadata_from_results(folders, metric=metric, mode=mode.value, constraints=limits)
+    _finish(metadata, output)
 
 
 @importing.command("syne-tune")
@@ -131,6 +134,7 @@ def import_syne_tune(
             help="Whether small or large values are good. Without it: as the experiment says."
         ),
     ] = None,
+    constraint: Constraints = None,
 ) -> None:
     """Read the experiments that Syne Tune has left in its folders.
 
@@ -142,7 +146,10 @@ def import_syne_tune(
     from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 
     metadata = metadata_from_experiments(
-        folders, metric=metric, mode=None if mode is None else mode.value
+        folders,
+        metric=metric,
+        mode=None if mode is None else mode.value,
+        constraints=limits_in(constraint),
     )
     _finish(metadata, output)
 

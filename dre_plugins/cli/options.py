@@ -26,6 +26,14 @@ Tasks = Annotated[
 Output = Annotated[
     Path, typer.Option("--output", "-o", help="File to write: .json, or .npz (smaller).")
 ]
+Constraints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constraint",
+        help="Limit on another metric, METRIC=HIGHEST or METRIC=LOWEST:HIGHEST, either of which "
+        "may be empty; trials that break it have failed. Can be repeated.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.")]
 Device = Annotated[str, typer.Option(help="Torch device: cpu, cuda, cuda:1, …")]
 Threads = Annotated[int, typer.Option(help="Number of CPU threads.")]
@@ -55,6 +63,21 @@ def _tasks_of(source: str) -> MetaDataset:
             f"{metadata.source!r} has no study to learn from; skipped: {dict(metadata.skipped)}."
         )
     return metadata
+
+
+def limits_in(constraints: Sequence[str] | None) -> dict[str, tuple[float | None, ...]]:
+    """Return the limits by metric that `--constraint` gives; a ValueError: one is no limit."""
+    limits = {}
+    for text in constraints or ():
+        metric, _, bounds = text.rpartition("=")
+        low, _, high = bounds.rpartition(":")
+        try:
+            limits[metric] = tuple(float(bound) if bound else None for bound in (low, high))
+        except ValueError:
+            metric = ""
+        wanted = "METRIC=HIGHEST or METRIC=LOWEST:HIGHEST with numbers, such as size=100"
+        require(bool(metric), "--constraint", text, wanted)
+    return limits
 
 
 def check_machine(seed: int, device: str, n_threads: int) -> None:

@@ -5,6 +5,7 @@ Priors may have been trained ahead, one for each group of studies whose search s
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -39,6 +40,8 @@ MIN_KNOWN = 0.8
 MIN_STUDIES_AHEAD = MAX_STUDIES
 # Largest number of studies of a prior trained ahead, the newest: it bounds the time to read them.
 MAX_STUDIES_AHEAD = 1000
+# Errors of a full disk and of a used up quota.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def prior_for(
@@ -48,11 +51,15 @@ def prior_for(
 
     The choice is stored by the study's identity and the names of its parameters. All workers of a
     study, also after a restart, use the first choice, whatever was recorded meanwhile. If its
-    prior was deleted, or the memory is read only, the choice is made anew. `space` has the
+    prior was deleted, or the memory is full or read only, the choice is made anew. `space` has the
     parameters of the study, or is the name of the only one that it has shown so far.
     """
     if not memory.is_read_only:
-        return _prior_for(memory, memory, study, space, logger)
+        try:
+            return _prior_for(memory, memory, study, space, logger)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
     with TemporaryDirectory() as folder:
         return _prior_for(memory, Memory(Path(folder)), study, space, logger)
 

@@ -56,7 +56,10 @@ class AskTell(KeptTrials):
             and ranges of their parameters and takes three of the first four trials from the
             portfolio of the learner; all else is as with "universal", the universal prior and an
             ensemble with random initial weights. None is this ensemble alone. A trained prior is
-            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`. A list
+            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, the ensemble starts from
+            its weights, and the universal prior takes turns once ten trials have ended. The path
+            of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
             has a trained prior, or None, for each objective.
         n_startup_trials: Number of trials that must have ended before a model proposes; until
             then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
@@ -64,7 +67,8 @@ class AskTell(KeptTrials):
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "model" multiplies expected improvements by the predicted probability of success,
             "worst" ranks failed trials below all others, "ignore" leaves them out.
-        settings: Expert settings, see `dre_plugins.Settings`.
+        settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
+            threads, how many trials are fitted, whether numeric choices are ordered.
         logger: Logger of all messages; None takes "dre_plugins".
         memory: Folder in which studies of all frameworks are recorded, and from which later ones
             with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
@@ -80,6 +84,7 @@ class AskTell(KeptTrials):
 
     Attributes:
         space: The search space.
+        is_recorded: Whether a memory records the trials that end from now on.
         stats: Counters of `Recommender` and "enqueued" configurations that were asked for. With a
             memory also "past_studies", "memory_errors", and suggestions made without past studies
             because trials contradict them ("memory_contradicted").
@@ -100,6 +105,7 @@ class AskTell(KeptTrials):
     """
 
     DERIVED = ("_recommenders", "_rule")
+    is_recorded = True
 
     def __init__(
         self,
@@ -191,6 +197,9 @@ class AskTell(KeptTrials):
     @locked
     def expected_gain(self, n_ahead: int = 10) -> ExpectedGain | None:
         """Return the gain that is expected of the next trials; if it is small, end the study.
+
+        A formula that was fitted to recorded studies turns the expected improvement of the
+        universal prior's best candidate into this gain.
 
         Args:
             n_ahead: Number of next trials, at least 1.
@@ -312,16 +321,6 @@ class AskTell(KeptTrials):
         self._end(number, replace(trial, state=TrialState.PRUNED, constraints=checked))
 
     @locked
-    def restart(self, number: int) -> None:
-        """Say that a trial runs again from its beginning, in whatever state it was.
-
-        Raises:
-            ValueError: If there is no such trial.
-        """
-        self._trials[number] = Trial(self._trial(number).configuration, TrialState.RUNNING)
-        self._stopped.discard(number)
-
-    @locked
     def add(
         self,
         configuration: Mapping[str, Any],
@@ -356,11 +355,21 @@ class AskTell(KeptTrials):
         self._trials.append(ended)
         self._end(len(self._trials) - 1, replace(ended, cost=paid))
 
+    @locked
+    def record_running(self) -> None:
+        """Record running trials in the memory as if they were stopped now, until they end."""
+        for number, trial in enumerate(self._trials):
+            if trial.state is TrialState.RUNNING and trial.rungs:
+                self._record(number, replace(trial, state=TrialState.PRUNED), is_stopped=True)
+
     def _end(self, number: int, trial: Trial) -> None:
-        """Keep an ended trial, and record it in the memory."""
         self._trials[number] = trial
-        is_stopped, source = number in self._stopped, self.explain(number).source
-        self._recommenders.record(number, trial, is_stopped=is_stopped, source=source)
+        self._record(number, trial, is_stopped=number in self._stopped)
+
+    def _record(self, number: int, trial: Trial, *, is_stopped: bool) -> None:
+        if self.is_recorded:
+            source = self.explain(number).source
+            self._recommenders.record(number, trial, is_stopped=is_stopped, source=source)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
         index = len(self._trials)
@@ -380,10 +389,6 @@ class AskTell(KeptTrials):
         fixed = configurations.within(wanted, self.space.domains)
         return {**self._suggest(1, fixed)[0].configuration, **wanted}
 
-    def _begin(self, configuration: Mapping[str, Any], explanation: Explanation) -> None:
-        self._explanations[len(self._trials)] = explanation
-        self._trials.append(Trial(configuration, TrialState.RUNNING))
-
     def _check(self, configuration: Mapping[str, Any]) -> None:
         """Refuse values that a parameter can never have; warn once of those out of range."""
         for name, warning in configurations.out_of_range(self.space, configuration).items():
@@ -393,8 +398,3 @@ class AskTell(KeptTrials):
         if what not in self._warned:
             self._warned.add(what)
             self._logger.log(level, text)
-
-    def _running(self, number: int) -> Trial:
-        trial = self._trial(number)
-        require(trial.state is TrialState.RUNNING, "number", number, "a trial not told before")
-        return trial

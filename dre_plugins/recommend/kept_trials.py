@@ -116,6 +116,16 @@ class KeptTrials:
         return self._has(number) and self._trials[number].state is TrialState.RUNNING
 
     @locked
+    def restart(self, number: int) -> None:
+        """Say that a trial runs again from its beginning, in whatever state it was.
+
+        Raises:
+            ValueError: If there is no such trial.
+        """
+        self._trials[number] = Trial(self._trial(number).configuration, TrialState.RUNNING)
+        self._stopped.discard(number)
+
+    @locked
     def explain(self, number: int) -> Explanation:
         """Say where a configuration came from and what was expected of it.
 
@@ -140,6 +150,15 @@ class KeptTrials:
         """Return the complete trials that meet all constraints and have a value."""
         history = self.history()
         return [history[position] for position in feasible_positions(history, self._trials)]
+
+    def _begin(self, configuration: Mapping[str, Any], explanation: Explanation) -> None:
+        self._explanations[len(self._trials)] = explanation
+        self._trials.append(Trial(configuration, TrialState.RUNNING))
+
+    def _running(self, number: int) -> Trial:
+        trial = self._trial(number)
+        require(trial.state is TrialState.RUNNING, "number", number, "a trial not told before")
+        return trial
 
     def _trial(self, number: int) -> Trial:
         require(self._has(number), "number", number, "a number that ask returned")

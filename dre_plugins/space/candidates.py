@@ -13,6 +13,7 @@ from itertools import compress
 import numpy as np
 
 from dre_plugins.space.base import Array, Domain, Mask
+from dre_plugins.space.discrete import Ordinal
 from dre_plugins.space.numeric import Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 
@@ -84,8 +85,10 @@ def start_up_unit(domain: Domain, unit: float, index: int, n_around_zero: int) -
 
 def is_around_zero(domain: Domain) -> bool:
     """Return whether the domain is a range from a negative to a positive number."""
+    is_listed = isinstance(domain, Ordinal) and domain.spacing == "linear"
+    is_range = is_listed or isinstance(domain, Float | Integer)
     # A grid may end below its `high`.
-    return isinstance(domain, Float | Integer) and domain.low < 0 < domain.from_unit(1.0)
+    return is_range and bool(domain.from_unit(0.0) < 0 < domain.from_unit(1.0))
 
 
 @lru_cache(maxsize=16)

@@ -85,6 +85,8 @@ def test_ray(dre, tmp_path):
     arguments = ("import", "ray", "--mode", "min", "-o", output, tmp_path / "experiment")
     assert "3 evaluations (3 complete)" in dre(*arguments, "--metric", "loss").output
     assert MetaDataset.load(output).tasks[0].values.tolist() == [-1 / 3] * 3
+    limited = ("--metric", "loss", "--constraint", "training_iteration=2")
+    assert "3 evaluations (3 failed)" in dre(*arguments, *limited).output
     assert "'loss'" in dre(*arguments, "--metric", "los", code=1).stderr
     empty = (*arguments[:-1], tmp_path / "experiment" / "train_0", "--metric", "loss")
     assert "no experiment of Ray Tune" in dre(*empty, code=1).stderr
@@ -101,6 +103,12 @@ def test_syne_tune(dre, tmp_path):
     assert MetaDataset.load(output).tasks[0].values.tolist() == [-loss for loss in losses]
     dre(*arguments, "--metric", "loss", "--mode", "max")
     assert MetaDataset.load(output).tasks[0].values.tolist() == losses
+    for limits, n in (("0.2", 2), ("0.2:", 2), (":0.3", 3), ("0.15:0.3", 2), ("-1:1e9", 4)):
+        dre(*arguments, "--constraint", f"loss={limits}", "--constraint", "epoch=2")
+        assert MetaDataset.load(output).tasks[0].n_complete == n
+    for limit in ("loss", "=1", "loss=small", "loss=1:2:3", "loss=", "loss=2:1", "loss=nan"):
+        message = dre(*arguments, "--constraint", limit, code=1).stderr
+        assert ("constraint" in message and "number" in message) or "not empty" in message
     assert "'los'" in dre(*arguments, "--metric", "los", code=1).stderr
     (tmp_path / "folder" / "empty").mkdir(parents=True)
     arguments = ("import", "syne-tune", tmp_path / "folder", "-o", output)

@@ -129,24 +129,33 @@ def test_a_damaged_list_of_studies_is_passed_over(memory, trainings):
     assert (study.stats["past_studies"], study.stats["memory_errors"]) == (3, 0)
 
 
-@pytest.mark.parametrize("is_trained_ahead", [False, True])
+@pytest.mark.parametrize(
+    ("code", "is_trained_ahead"),
+    [(errno.EROFS, False), (errno.EROFS, True), (errno.ENOSPC, False)],
+)
 @pytest.mark.usefixtures("trainings")
-def test_a_folder_that_is_read_only_is_learnt_from(memory, monkeypatch, caplog, is_trained_ahead):
+def test_a_folder_that_is_full_or_read_only_is_learnt_from(
+    memory, monkeypatch, caplog, code, is_trained_ahead
+):
+    def files():
+        return {memory.path / "index.json", *filter(Path.is_file, memory.path.rglob("*"))}
+
     write_studies(memory, "abc", n_trials=20)
     if is_trained_ahead:
         pretrained(memory, "")
-    before, opened = {memory.path / "index.json", *memory.path.rglob("*")}, os.open
+    before, opened = files(), os.open
 
     def refused(path, *rest, **options):
         if memory.path in Path(path).parents:
-            raise OSError(errno.EROFS, "Read-only file system", str(path))
+            raise OSError(code, os.strerror(code), str(path))
         return opened(path, *rest, **options)
 
-    # An administrator, as in a container, may write to any folder whatever its permissions are.
-    monkeypatch.setattr(os, "access", lambda path, _: memory.path not in [path, *path.parents])
+    if code == errno.EROFS:
+        # An administrator, as in a container, may write to any folder whatever its permissions.
+        monkeypatch.setattr(os, "access", lambda path, _: memory.path not in [path, *path.parents])
     monkeypatch.setattr(os, "open", refused)
     study = tune(memory, 4)
     assert study.explain(0).source == "prior" and study.stats["past_studies"] == 3
-    assert {*memory.path.rglob("*")} == before
+    assert files() == before
     assert study.stats["memory_errors"] == 4
-    assert caplog.text.count("cannot be written (OSError: [Errno 30] Read-only") == 1
+    assert caplog.text.count(f"cannot be written (OSError: [Errno {code}]") == 1

@@ -15,11 +15,19 @@ from dre_plugins.space import (
     Float,
     Integer,
     Normal,
+    Ordinal,
     RangeCondition,
     SearchSpace,
     ordered_choices,
 )
-from dre_plugins.space.candidates import mutate, recombine, sobol, sobol_point, start_up_point
+from dre_plugins.space.candidates import (
+    is_around_zero,
+    mutate,
+    recombine,
+    sobol,
+    sobol_point,
+    start_up_point,
+)
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.seen import Seen, distinct, distinct_rows, first_new, groups
 
@@ -87,7 +95,9 @@ class TestSobolPoint:
         assert not np.array_equal(sobol_point(3, 0, seed=5), forward[0])
 
     def test_first_points_are_nearer_to_the_middle_of_ranges_around_0(self) -> None:
-        numbers = {f"x{i}": Float(-1, 3) for i in range(15)} | {"k": Integer(-9, 9)}
+        numbers = {f"x{i}": Float(-1, 3) for i in range(14)} | {"k": Integer(-9, 9)}
+        numbers["listed"] = Ordinal((-2.0, 0.5, 7.0), "linear")  # as `finrange` of Syne Tune
+        assert not is_around_zero(Ordinal((-1, 0, 1)))  # a choice
         rate, never = Float(-1, 0.9, step=1), [RangeCondition("t", "rate", low=0.5)]  # -1 or 0
         for n, share in ((1, 0.8), (16, 0.5)):  # as near as with four parameters
             domains = {"rate": rate, "t": Float(-1, 1), **dict([*numbers.items()][-n:])}

@@ -142,7 +142,7 @@ class TestMatching:
 
     def test_nothing_in_common_is_an_error_that_names_both_spaces(self) -> None:
         source, target = SearchSpace({"x": Float(0, 1)}), SearchSpace({"q": Float(0, 1)})
-        message = r"\['x'\] in the source, \['q'\] in the target.*mapping=.*Prior.load"
+        message = r"\['x'\] in this study, \['q'\] in the past.*mapping=.*Prior.load"
         with pytest.raises(ValueError, match=message):
             align(source, target)
         assert try_align(source, target) is None
@@ -229,17 +229,17 @@ def test_the_report_says_it_all() -> None:
     )
     alignment = aligned(source, target, defaults=DEFAULTS)
     assert alignment.report().splitlines() == [
-        "parameter      in the source  by       remark",
-        "learning_rate  eta            alias    float 0.0001 … 0.1 in the target, "
-        "float 1e-06 … 1, log in the source",
-        "max_depth      Max-Depth      name     float 2 … 20 in the target, "
-        "integer 1 … 15 in the source",
-        "tree           tree           name     categorical hist, gpu in the target, "
-        "categorical exact, hist, approx in the source",
-        "step           step           name     float 0 … 1, step 0.25 in the target, "
-        "float 0 … 1, step 0.1 in the source",
+        "in the past    in this study  by       remark",
+        "learning_rate  eta            alias    float 0.0001 … 0.1 in the past, "
+        "float 1e-06 … 1, log in this study",
+        "max_depth      Max-Depth      name     float 2 … 20 in the past, "
+        "integer 1 … 15 in this study",
+        "tree           tree           name     categorical hist, gpu in the past, "
+        "categorical exact, hist, approx in this study",
+        "step           step           name     float 0 … 1, step 0.25 in the past, "
+        "float 0 … 1, step 0.1 in this study",
         "gamma          –              default  set to 1e-05; nearest to the default 0.0",
         "lambda         –              default  set to 1.0",
         "new            –              –        left missing",
-        "ignored, only in the source: seed, own",
+        "ignored, only in this study: seed, own",
     ]

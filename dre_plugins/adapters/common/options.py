@@ -63,7 +63,9 @@ def cost_in(
     if name is not None and cost is None:
         warn_once(
             f"The cost of trial {trial_id} is unknown: its last report has no number above 0 for "
-            f"{name!r}; name another one by cost=. Further ones are not mentioned.",
+            f"{name!r}; name another one by cost=. There are "
+            f"{sorted(key for key in report if cost_from(report[key]))}. Further ones are not "
+            "mentioned.",
             "cost",
         )
     return cost

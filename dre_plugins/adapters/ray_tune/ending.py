@@ -28,13 +28,10 @@ def recommend(
     space: Mapping[str, Any] | None = None,
     constraints: Mapping[str, Any] | None = None,
 ) -> Recommendation[Result]:
-    """Return the result of the trial that the model expects to be best.
+    """Return the result of the trial that the model expects to be best, see `AskTell.recommend`.
 
-    The value of `results.get_best_result` may be due to noise. Here the universal prior is
-    conditioned on the last values of all trials. The complete trial with the best expected value
-    is returned, with that expectation and its standard deviation. Trials that failed or were
-    stopped early inform the model but are not recommended. The experiment may have used any search
-    algorithm.
+    Trials that failed or were stopped early inform the model but are not recommended. The
+    experiment may have used any search algorithm.
 
     Args:
         results: What `Tuner.fit` has returned.
@@ -65,9 +62,7 @@ def recommend(
 class ExpectedGainStopper(Stopper):
     """Stop an experiment when the next trials are expected to gain too little.
 
-    The universal prior is conditioned on all trials. A formula that was fitted to recorded studies
-    turns the expected improvement of its best candidate into the expected gain of the next
-    `n_ahead` trials. Running trials are stopped as well.
+    See `AskTell.expected_gain`. Running trials are stopped as well.
 
     Args:
         search: The search algorithm of the same Tuner, which knows the trials.

@@ -37,15 +37,11 @@ from dre_plugins.space.search_space import SearchSpace
 class DRESearch(RestorableSearcher):
     """Search algorithm using Deep Ranking Ensembles in turns with a universal prior.
 
-    Trials count from 0. By default, trials 0 to 3 are points of a scrambled Sobol sequence; in
-    ranges around 0, such as -5 to 5, they are nearer to the middle. If the parameters are those of
-    a common learner, three of these trials come from its portfolio: configurations that complement
-    each other over past data sets. Trials 4 to 19 are proposed by a *universal prior*: a network,
-    meta-trained on synthetic functions, that reads the trials and outputs a mixture of Gaussian
-    processes. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi, Pineda Arango
-    and Grabocka, ICLR 2023): ten networks that are trained to rank the trials. The universal prior
-    maximises the expected improvement of the value, the ensemble that of the logarithm of the
-    rank. In conditional spaces the universal prior proposes odd trials only.
+    By default, trials 0 to 3 are spread over the space, or come from the portfolio of a common
+    learner. Trials 4 to 19 are proposed by a *universal prior*, a network that was meta-trained on
+    synthetic functions. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi,
+    Pineda Arango and Grabocka, ICLR 2023), ten networks that are trained to rank the trials; see
+    docs/guide/method.md. Arguments that are not listed are those of `AskTell`.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, alone
     or beside a scheduler that stops trials early.
@@ -54,8 +50,6 @@ class DRESearch(RestorableSearcher):
       choices of any values, domains in dictionaries and lists. A choice of dictionaries with
       domains inside makes conditional parameters, each of which is modelled where it exists.
       `tune.sample_from` is left to Ray.
-    - The scale of the metric does no harm: the ensemble reads only the order of its values, and
-      the universal prior reads the values in any unit.
     - Running trials are taken into account, and no configuration is suggested twice (see
       `allow_duplicates`). A finite space ends the experiment when it is used up.
     - Reports of running trials are learnt from at once. Trials that a scheduler has stopped are
@@ -63,8 +57,6 @@ class DRESearch(RestorableSearcher):
     - Trials that end in an error, report NaN or lack the metric have failed, see `failed`.
     - A suggestion depends only on the trials so far and `seed`. An experiment that was killed
       can be continued with `Tuner.restore`.
-    - If a model fails, a Sobol point is suggested instead, with a warning the first time;
-      `search.stats["fallbacks"]` counts these suggestions.
 
     Example:
         ```python
@@ -99,14 +91,8 @@ class DRESearch(RestorableSearcher):
         evaluated_rewards: Values of the metric at `points_to_evaluate`, None or NaN for what has
             failed. These configurations are then learnt from instead of run.
         seed: Non-negative seed; None draws one from the operating system.
-        prior: What is known before the first trial. "auto" recognises common learners by the names
-            and ranges of their parameters and takes three of the first four trials from the
-            portfolio of the learner; all else is as with "universal", the universal prior and an
-            ensemble with random initial weights. None is this ensemble alone. A trained prior is
-            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it
-            proposes the first trial, even if the search spaces differ, the ensemble starts from
-            its weights, and the universal prior takes turns once ten trials have ended. A list
-            has a trained prior, or None, for each metric.
+        prior: What is known before the first trial, see `AskTell`. A list has a trained prior, or
+            None, for each metric.
         past_results: Past experiments from which a prior is trained, once, in some seconds: what
             `Tuner.fit` has returned, an `ExperimentAnalysis`, a folder of experiments, several of
             these, or a `dre_plugins.MetaDataset`. The name of the metric must be the same. Their
@@ -118,29 +104,20 @@ class DRESearch(RestorableSearcher):
         cost: Cost of a trial, a number above 0: "duration" (Ray's `time_total_s`, in seconds) or
             the name of another metric. Once three trials that ended by themselves have reported
             it, expected gains are weighed against expected costs.
-        n_startup_trials: Number of trials that must have ended, points to evaluate and evaluated
-            ones included, before a model proposes; until then, Sobol points. None means 4 for the
-            universal prior and 10 for the ensemble, or 0 with a trained prior.
+        n_startup_trials: Number of trials that must have ended before a model proposes, see
+            `AskTell`; points to evaluate and evaluated ones are among them.
         allow_duplicates: Whether a configuration may be suggested again, for noisy metrics. Then a
             finite space does not end the experiment.
-        failed: "model" multiplies expected improvements by the predicted probability of success,
-            "worst" ranks failed trials below all others, "ignore" leaves them out.
         stopped: How to count a trial that ended early, neither by returning nor by a limit in
             `RunConfig(stop={…})`. Ray does not tell whether a scheduler stopped it or a class
             reported `done=True`. "pruned" compares it with others at the iterations that it
             reported, as is right with a scheduler; "complete" takes its last value. If no
             other trial has got further, it is complete in either case.
-        settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
-            threads, how many trials are fitted, whether numeric choices are ordered.
-        memory: Folder in which studies of all frameworks are recorded, and from which later ones
-            with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
-            data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
-            environment variable DRE_MEMORY, if it is set). With `past_results`, or a prior other
-            than "auto" and "universal", the study is recorded but does not learn from the folder.
-        valid: Rule that configurations must satisfy: a function of a configuration as a trial gets
-            it, such as `lambda config: config["low"] <= config["high"]`. It must be quick and
-            always answer the same. Points to evaluate are exempt; `stats["invalid"]` counts those
-            that break it. It is saved with the search, even if it is a lambda.
+        memory: Folder in which studies are recorded, see `AskTell`. With `past_results` the study
+            is recorded but does not learn from the folder.
+        valid: Rule that configurations must satisfy, see `AskTell`: a function of a configuration
+            as a trial gets it. Points to evaluate are exempt. It is saved with the search, even if
+            it is a lambda.
 
     Raises:
         ValueError: If an argument is invalid, there is nothing to learn from in `past_results`, a

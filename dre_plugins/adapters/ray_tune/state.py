@@ -7,9 +7,6 @@ that Ray copies: the previous one is in the storage already, and whole.
 The state may be older or newer than Ray's own record of its trials, which decides how the
 experiment goes on. So a restored search learns from Ray's record about trials that it has missed,
 and suggests again the configurations of trials that Ray has forgotten.
-
-The values of a parameter space may be any objects, so that a state is a pickle, as all states of
-Ray Tune are: restore none that you do not trust.
 """
 
 from __future__ import annotations
@@ -40,6 +37,8 @@ TURN = re.compile(r"-[01]$")
 # Files that Ray writes itself, and how it writes objects there.
 TRIALS = "experiment_state-*.json"
 OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
+# Of each trial they hold a text of JSON, so that this is in them while a trial runs.
+RUNNING = json.dumps(json.dumps({"status": "RUNNING"})[1:-1])[1:-1].encode()
 # All that reading these files may raise; of their objects, classes may be gone.
 _DAMAGES = (
     *(AttributeError, EOFError, ImportError, LookupError, OSError, TypeError, ValueError),
@@ -186,7 +185,7 @@ class RestorableSearcher(LearningSearcher):
 
     def _end_with_experiment(self, folder: Path) -> None:
         """End the trials that Ray has stopped at the end of an experiment, without saying so."""
-        trials = _known_to_ray(folder) if self._running else []
+        trials = _known_to_ray(folder, is_over=True) if self._running else []
         if any(trial.status not in ENDED or TRIAL_INDEX in trial.config for trial in trials):
             return
         for trial in trials:
@@ -285,10 +284,15 @@ def _turn_of(state: Any) -> int:
     return int(attributes.get("_n_saved", 0)) if isinstance(attributes, dict) else 0
 
 
-def _known_to_ray(folder: Path) -> list[KnownToRay]:
-    """Return Ray's last record of its trials; empty if it is damaged."""
+def _known_to_ray(folder: Path, *, is_over: bool = False) -> list[KnownToRay]:
+    """Return Ray's last record of its trials; empty if it is damaged.
+
+    With `is_over` also if a trial runs, in a fraction of the time.
+    """
     newest = sorted(folder.glob(TRIALS))[-1:]
     try:
+        if is_over and any(RUNNING in regular(file).read_bytes() for file in newest):
+            return []
         return [
             KnownToRay(
                 str(trial["trial_id"]),

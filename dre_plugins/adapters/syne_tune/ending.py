@@ -31,11 +31,8 @@ def recommend(
 ) -> Recommendation[dict[str, Any]]:
     """Return the trial of an experiment that the model expects to be best.
 
-    The value of `experiment.best_config()` may be due to noise. Here the universal prior is
-    conditioned on the last values of all trials. The complete trial with the best expected value
-    is returned, with that expectation and its standard deviation. Trials that failed or were
-    stopped early inform the model but are not recommended. The experiment may have used any
-    scheduler.
+    See `AskTell.recommend`. Trials that failed or were stopped early inform the model but are not
+    recommended. The experiment may have used any scheduler.
 
     Args:
         experiment: What `load_experiment` returns.
@@ -66,9 +63,7 @@ def recommend(
 class ExpectedGainCriterion:
     """Stop an experiment when the next trials are expected to gain too little.
 
-    The universal prior is conditioned on all trials. A formula that was fitted to recorded studies
-    turns the expected improvement of its best candidate into the expected gain of the next
-    `n_ahead` trials.
+    See `AskTell.expected_gain`.
 
     Args:
         scheduler: The scheduler of the same tuner, or its `DRESearcher`.
@@ -87,12 +82,7 @@ class ExpectedGainCriterion:
         ```python
         scheduler = DRE(config_space, metric="loss")
         enough, limit = ExpectedGainCriterion(scheduler), StoppingCriterion(max_wallclock_time=600)
-        Tuner(
-            trial_backend=LocalBackend("train.py"),
-            scheduler=scheduler,
-            stop_criterion=lambda status: enough(status) or limit(status),
-            n_workers=4,
-        ).run()
+        stop_criterion = lambda status: enough(status) or limit(status)  # of the Tuner
         ```
     """
 

@@ -7,8 +7,11 @@ with its configuration is added or reports.
 from __future__ import annotations
 
 import logging
+import os
+import weakref
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,9 @@ from dre_plugins.space.base import match_key
 from dre_plugins.space.rules import Valid
 
 logger = logging.getLogger("syne_tune.dre_plugins")
+
+# Searchers of this process that have heard of reports. Syne Tune tells none that its tuner ends.
+_REPORTING: weakref.WeakSet[StudySearcher] = weakref.WeakSet()
 
 
 class StudySearcher(BaseSearcher):  # type: ignore[misc]
@@ -58,6 +64,8 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         require(is_space, "config_space", config_space, "domains by name")
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
         ordered = checked_settings(settings).order_numeric_choices
+        for searcher in [*_REPORTING]:  # their tuners may have ended
+            searcher.study.record_running()
         self._study = AskTell(
             space_of(config_space, ordered=ordered),
             direction=self._direction,
@@ -87,7 +95,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         self._presumed_stopped: set[int] = set()
         self._n_reports: Counter[int] = Counter()
         self._n_at_once: int | None = None
-        self._may_warn = is_wanted(memory)  # once that trials are not recorded as they should
+        self._has_memory = is_wanted(memory)
 
     # ---- what there is
 
@@ -126,7 +134,6 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     def suggest(self, **kwargs: Any) -> dict[str, Any] | None:
         """Return the next configuration, or None when a finite space is used up."""
         self._fail_silent_trials()
-        self._warn_of_no_records()
         self._to_restart = [
             number for number in self._to_restart if self._study.is_running(number)
         ]
@@ -207,18 +214,6 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             for number in silent[: max(0, len(silent) + 1 - self._n_at_once)]:
                 self._study.tell(number, None)
 
-    def _warn_of_no_records(self) -> None:
-        """Warn once where more trials run than can, as they are recorded when they end."""
-        if not self._may_warn or self._n_at_once is None:
-            return
-        numbers = [number for _, number in self._by_trial_id.values() if number is not None]
-        if sum(map(self._study.is_running, numbers)) > self._n_at_once:
-            self._may_warn = False
-            logger.warning(
-                "The scheduler does not say which trials end, so the memory does not record them. "
-                "DRE, ASHADRE and SingleObjectiveScheduler do, but not in a MedianStoppingRule."
-            )
-
     def _key(self, configuration: Mapping[str, Any]) -> Hashable:
         try:
             values = hyperparameters(configuration, self.config_space)
@@ -230,6 +225,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         """Return the number of a trial with an intermediate report, see `_running`."""
         if not self._by_trial_id:  # nobody has said that the trial began
             self._n_at_once = max(1, len(self._without_id))
+        if self not in _REPORTING:
+            _REPORTING.add(self)
+            weakref.finalize(self, _record_running, self._study, os.getpid())
         return self._running(trial_id, config)
 
     def _running(self, trial_id: int, config: Mapping[str, Any] | None) -> int | None:
@@ -250,13 +248,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
                 if not self._study.is_running(number):  # given up too early
                     self._study.restart(number)
                 return number
-        if self._may_warn and not self._study.trials:
-            self._may_warn = False
-            logger.warning(
-                "The first trial of a DRESearcher comes from another searcher. If that makes one "
-                "after the other, as LastValueMultiFidelitySearcher does, the memory records each "
-                "of them as a study: give memory=False in searcher_kwargs."
-            )
+        if self._has_memory and not self._study.trials:
+            self._study.is_recorded = False
+            _say_what_is_not_recorded()
         try:
             values = hyperparameters(config, self.config_space)
             self._study.add(values, None, state=TrialState.RUNNING)
@@ -264,6 +258,22 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             logger.warning("Nothing is learnt from trial %s: %s", trial_id, error)
             return None
         return len(self._study.trials) - 1
+
+
+def _record_running(study: AskTell, process: int) -> None:
+    """Record what still runs at the end of a process or of a searcher; a fork does nothing."""
+    if process == os.getpid():
+        study.record_running()
+
+
+@lru_cache
+def _say_what_is_not_recorded() -> None:
+    """Say, once in a process, that no memory records searchers which others make and feed."""
+    logger.warning(
+        "The first trial of a DRESearcher comes from another searcher. As that may make one after "
+        "the other, like LastValueMultiFidelitySearcher, the memory records none of them. ASHADRE "
+        "is recorded; memory=False in searcher_kwargs silences this."
+    )
 
 
 def random_seed_from(random_seed: int | None) -> int:

@@ -25,10 +25,9 @@ class MultiObjectiveDRESearcher(StudySearcher):
     all of them. `MODRE` has a direction for each metric and reports failed trials. Trials count by
     their last results only. Everything else is as in `DRESearcher`.
 
+    Arguments that are not listed are those of `DRESearcher`.
+
     Args:
-        config_space: Syne Tune's domains and constants by name.
-        points_to_evaluate: Configurations to run first, see `DRESearcher`.
-        random_seed: Non-negative seed; None takes one from the operating system.
         n_objectives: Number of metrics of the scheduler, at least 2.
         options: Further arguments of `DRESearcher`. `prior` may be a list with a trained prior, or
             None, for each objective. With `memory` the study is recorded but does not learn from
@@ -129,32 +128,24 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
     Where some metrics are minimised and others maximised, the summary that a tuner of Syne Tune
     prints at its end takes the first one as maximised; `Tuner.best_config(metric)` is right.
 
+    Arguments that are not listed are those of `DRE`.
+
     Args:
-        config_space: Syne Tune's domains and constants by name.
         metrics: Names of at least two metrics.
         do_minimize: Whether small values are good: one flag for all metrics, or a list.
-        random_seed: Non-negative seed; None takes one from the operating system.
-        points_to_evaluate: Configurations to run first, see `DRESearcher`.
-        constraints: Limits on metrics that trials report, see `DRE`.
-        options: Further arguments of `MultiObjectiveDRESearcher`, by name.
+        options: Further arguments of `MultiObjectiveDRESearcher`, by name; there is no `cost`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
 
     Example:
         ```python
-        from syne_tune import StoppingCriterion, Tuner
-        from syne_tune.backend import LocalBackend
         from syne_tune.config_space import loguniform, randint
         from dre_plugins.adapters.syne_tune import MODRE
 
         config_space = {"lr": loguniform(1e-5, 1e-1), "layers": randint(1, 4), "epochs": 10}
-        Tuner(
-            trial_backend=LocalBackend("train.py"),
-            scheduler=MODRE(config_space, ["accuracy", "size"], do_minimize=[False, True]),
-            stop_criterion=StoppingCriterion(max_num_trials_completed=30),
-            n_workers=4,
-        ).run()
+        # for a Tuner, as in the example of DRE
+        scheduler = MODRE(config_space, ["accuracy", "size"], do_minimize=[False, True])
         ```
     """
 

@@ -39,6 +39,7 @@ def prior_from_evaluations(
         past_metric: Name of the metric in the past; None: the same, or the only one there is.
         past_mode: "min" or "max"; None: what an experiment says, else as `do_minimize` does.
         constraints: Limits on other metrics, see `DRE`; trials that break one have failed.
+            It, `past_metric` and `past_mode` are refused beside a `MetaDataset`, which is read.
 
     Raises:
         ValueError: If nothing has the metric, there is nothing to learn from, or an argument is
@@ -46,7 +47,12 @@ def prior_from_evaluations(
     """
     check_objective(metric, do_minimize)
     check_mode(past_mode)
-    if not isinstance(evaluations, MetaDataset):
+    if isinstance(evaluations, MetaDataset):
+        given = {"past_metric": past_metric, "past_mode": past_mode, "constraints": constraints}
+        for name, value in given.items():
+            remedy = "left out beside a MetaDataset: give it to metadata_from_experiments"
+            require(value is None, name, value, remedy)
+    else:
         parts = past_tasks.listed(evaluations)
         tables = [table for part in parts if isinstance(part, Mapping) for table in part.values()]
         if tables:

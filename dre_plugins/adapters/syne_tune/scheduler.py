@@ -246,13 +246,14 @@ class DRETransfer(DRE):
         past_mode: Mode | None = None,
         **options: Any,
     ) -> None:
+        is_read = isinstance(transfer_learning_evaluations, MetaDataset)
         prior = prior_from_evaluations(
             transfer_learning_evaluations,
             metric,
             do_minimize,
             past_metric=past_metric,
             past_mode=past_mode,
-            constraints=options.get("constraints"),
+            constraints=None if is_read else options.get("constraints"),
         )
         super().__init__(config_space, metric, do_minimize, *args, prior=prior, **options)
 

@@ -20,15 +20,11 @@ from dre_plugins.recommend.trials import number_of
 class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
     """Searcher using Deep Ranking Ensembles in turns with a universal prior.
 
-    Trials count from 0. By default, trials 0 to 3 are points of a scrambled Sobol sequence; in
-    ranges around 0, such as -5 to 5, they are nearer to the middle. If the parameters are those of
-    a common learner, three of these trials come from its portfolio: configurations that complement
-    each other over past data sets. Trials 4 to 19 are proposed by a *universal prior*: a network,
-    meta-trained on synthetic functions, that reads the trials and outputs a mixture of Gaussian
-    processes. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi, Pineda Arango
-    and Grabocka, ICLR 2023): ten networks that are trained to rank the trials. The universal prior
-    maximises the expected improvement of the value, the ensemble that of the logarithm of the
-    rank. In conditional spaces the universal prior proposes odd trials only.
+    By default, trials 0 to 3 are spread over the space, or come from the portfolio of a common
+    learner. Trials 4 to 19 are proposed by a *universal prior*, a network that was meta-trained on
+    synthetic functions. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi,
+    Pineda Arango and Grabocka, ICLR 2023), ten networks that are trained to rank the trials; see
+    docs/guide/method.md. Arguments that are not listed are those of `AskTell`.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials. It
     works with every scheduler of Syne Tune that takes a searcher, and with
@@ -45,8 +41,6 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
       reports.
     - Results of trials that another searcher has suggested count as well.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
-    - If a model fails, a Sobol point is suggested instead, with a warning the first time;
-      `searcher.stats["fallbacks"]` counts these suggestions.
 
     Example:
         ```python
@@ -68,34 +62,11 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         points_to_evaluate: Configurations to run first, in order. Parameters that are missing are
             chosen by the model; a number outside its range is tried as it is.
         random_seed: Non-negative seed; None takes one from the operating system.
-        prior: What is known before the first trial. "auto" recognises common learners by the names
-            and ranges of their parameters and takes three of the first four trials from the
-            portfolio of the learner; all else is as with "universal", the universal prior and an
-            ensemble with random initial weights. None is this ensemble alone. A trained prior is
-            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it
-            proposes the first trial, even if the search spaces differ, the ensemble starts from
-            its weights, and the universal prior takes turns once ten trials have ended. The path
-            of a file that `dre-bench train-universal` wrote replaces the universal prior.
-        n_startup_trials: Number of trials that must have ended before a model proposes; until
-            then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
-            with a trained prior.
-        allow_duplicates: Whether a configuration may be suggested again.
-        failed: "model" multiplies expected improvements by the predicted probability of success,
-            "worst" ranks failed trials below all others, "ignore" leaves them out.
-        settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
-            threads, how many trials are fitted, whether numeric choices are ordered.
-        memory: Folder in which studies of all frameworks are recorded, and from which later ones
-            with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
-            data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
-            environment variable DRE_MEMORY, if it is set). With a prior other than "auto" and
-            "universal", the study is recorded but does not learn from the folder. Trials are
-            recorded when they end, which Syne Tune's `AsynchronousSuccessiveHalving` and
-            `MedianStoppingRule` do not say (then there is a warning); `ASHADRE` does.
-            Searchers that take the class need False: each of its objects would be a study.
-        valid: Rule that configurations must satisfy: a function of a configuration with its
-            constants, such as `lambda c: c["low"] <= c["high"]`. It must be quick and always
-            answer the same. Points to evaluate are exempt; `stats["invalid"]` counts those that
-            break it.
+        memory: See `AskTell`. Trials are recorded when they end, or with their reports at the end
+            of the process if nothing says that they have ended. In a searcher that takes the
+            class, nothing is recorded.
+        valid: Rule that configurations must satisfy, see `AskTell`: a function of a configuration
+            with its constants. Points to evaluate are exempt.
         name: Name under which the memory shows the study; `DRE` and `ASHADRE` give their metric.
 
     Raises:

@@ -59,7 +59,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Alignment:
-    """How configurations of `source` are expressed in `target`; made by `align`."""
+    """How configurations of `source` are expressed in `target`; made by `align`.
+
+    Its texts are those of a study that learns from the past: the source is what it searches.
+    """
 
     source: SearchSpace  # the space that configurations come from, with `Ps` parameters
     target: SearchSpace  # the space that they are expressed in, with `Pt` parameters
@@ -113,14 +116,14 @@ class Alignment:
 
     def report(self) -> str:
         """Return a table of the links, and of the parameters without one."""
-        rows = [("parameter", "in the source", "by", "remark"), *self.rows()]
+        rows = [("in the past", "in this study", "by", "remark"), *self.rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
         ]
         if self.ignored:
-            lines.append(f"ignored, only in the source: {', '.join(self.ignored)}")
+            lines.append(f"ignored, only in this study: {', '.join(self.ignored)}")
         return "\n".join(lines)
 
     def summary(self) -> str:
@@ -161,9 +164,9 @@ def align(
     alignment = try_align(source, target, mapping=mapping, defaults=defaults)
     if alignment is None:
         raise ValueError(
-            f"the spaces have no parameter in common: {list(source.domains)} in the source, "
-            f"{list(target.domains)} in the target; join those that are the same with "
-            "mapping={name in the source: name in the target}, which is Prior.load(…, mapping=…) "
+            f"the spaces have no parameter in common: {list(source.domains)} in this study, "
+            f"{list(target.domains)} in the past; join those that are the same with "
+            "mapping={name in this study: name in the past}, which is Prior.load(…, mapping=…) "
             "for a prior."
         )
     return alignment
@@ -221,7 +224,7 @@ def try_align(
                 f"{theirs!r}; remove it from the mapping."
             )
         else:
-            remarks[other] = f"no value in common with {name!r} of the source"
+            remarks[other] = f"no value in common with {name!r} of this study"
     if not any(link.source in source.names and link.target in target.names for link in links):
         return None
     order = list(target.domains)

@@ -220,7 +220,7 @@ def difference(source: Domain, target: Domain) -> str:
     if _hold_the_same(source, target):
         return ""
     ours, theirs = (f"{type(d).__name__.lower()} {format_domain(d)}" for d in (source, target))
-    return f"{theirs} in the target, {ours} in the source"
+    return f"{theirs} in the past, {ours} in this study"
 
 
 def _hold_the_same(source: Domain, target: Domain) -> bool:

@@ -4,6 +4,7 @@ What Syne Tune's own tests ask of every scheduler is asked of these here: sugges
 names, legal decisions, metadata, points first, exhaustion, survival of dill.
 """
 
+import gc
 import json
 import logging
 import math
@@ -38,12 +39,15 @@ from syne_tune_loop import (
     loss_of,
     searcher_in,
     searcher_of,
+    start,
     states,
 )
 from syne_tune_rows import SPACE, evaluations
 
 from dre_plugins import Memory
 from dre_plugins.adapters.syne_tune import DRE, DRESearcher, DRETransfer
+from dre_plugins.adapters.syne_tune.history import _say_what_is_not_recorded
+from dre_plugins.memory.records import read_study
 from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.settings import Settings
 
@@ -282,26 +286,39 @@ def test_it_learns_from_reports_where_it_is_told_no_end(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in WHOLE if "(" not in name])
-def test_trials_are_recorded_or_there_is_a_warning(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_all_trials_are_recorded_also_those_whose_end_nobody_tells(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """And those that run when a tuner ends: when the next study begins, or nobody has them."""
     monkeypatch.setenv("DRE_MEMORY", str(tmp_path))
-    Loop(SCHEDULERS[name](SPACE)).run(9)
-    is_told = name not in ("AsynchronousSuccessiveHalving", "MedianStoppingRule")
-    n_recorded = sum(entry.n_trials for entry in Memory(tmp_path).index().entries)
-    assert (n_recorded == 9) == is_told
-    assert caplog.text.count("does not say which trials end") == (not is_told)
-    assert "memory=False" not in caplog.text
+    loop = Loop(SCHEDULERS[name](SPACE))
+    loop.run(9)
+    study = searcher_in(loop.scheduler).study
+    for trial_id in (9, 10):
+        trial = start(loop.scheduler, trial_id)
+        loop.scheduler.on_trial_result(trial, loop.report(trial, 1))
+        if trial_id == 9:
+            searcher_of(memory=False)  # the next one
+        else:
+            del loop
+            gc.collect()
+        (entry,) = Memory(tmp_path).index().entries
+        expected = [t for t in study.history() if t.state is not TrialState.RUNNING]
+        assert read_study(entry.files).history() == expected
+        # MedianStoppingRule hands on no report of what it stops.
+        assert len(expected) == trial_id + 1 or name == "MedianStoppingRule"
 
 
 @pytest.mark.parametrize("name", ["LastValue", "Independent"])
-def test_there_is_a_warning_where_each_searcher_would_be_recorded(
+def test_nothing_is_recorded_of_searchers_that_another_makes_and_feeds(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """There would be a study for each of them."""
     monkeypatch.setenv("DRE_MEMORY", str(tmp_path))
+    _say_what_is_not_recorded.cache_clear()
     Loop(SCHEDULERS[name](SPACE)).run(9)
-    n_studies = len(Memory(tmp_path).index().entries)
-    assert caplog.text.count("memory=False in searcher_kwargs") == n_studies > 1
+    assert not Memory(tmp_path).index().entries
+    assert caplog.text.count("the memory records none of them. ASHADRE is recorded") == 1
 
 
 @pytest.mark.slow

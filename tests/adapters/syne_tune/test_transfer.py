@@ -19,6 +19,7 @@ from dre_plugins.adapters.syne_tune import (
     DRE,
     DRESearcher,
     DRETransfer,
+    metadata_from_experiments,
     prior_from_evaluations,
 )
 
@@ -117,6 +118,20 @@ def test_whether_small_values_are_good_must_be_said() -> None:
     for wrong in (None, "max", 0):
         with pytest.raises(ValueError, match="do_minimize must be True or False"):
             prior_from_evaluations({"t": evaluations()}, "loss", wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("small_priors")
+def test_what_was_read_before_cannot_be_read_otherwise() -> None:
+    past = {"t": evaluations()}
+    read = metadata_from_experiments([past])
+    given = {"constraints": {"loss": 1.0}, "past_metric": "a", "past_mode": "max"}
+    for name, value in given.items():
+        message = f"{name} must be left out beside a MetaDataset: give it to metadata_from_exp"
+        with pytest.raises(ValueError, match=message):
+            prior_from_evaluations(read, "loss", **{name: value})  # type: ignore[arg-type]
+    # Those of a scheduler are for its own trials.
+    limited = DRETransfer(SPACE, "loss", read, constraints={"size": 1.0}, **KNOWING)
+    assert best_of(limited) == best_of(DRETransfer(SPACE, "loss", past, **KNOWING))
 
 
 @pytest.mark.usefixtures("small_priors")

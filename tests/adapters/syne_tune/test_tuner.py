@@ -5,6 +5,7 @@ Drivers that are killed are in `tests/reliability/test_syne_tune_restarts.py`.
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -29,8 +30,10 @@ from syne_tune.results_callback import StoreResultsCallback
 from syne_tune_rows import FINITE, KNOWING, OPTIONS, SETTINGS
 from syne_tune_tuning import SPACE, TRAIN, SaveOften, configs_of, descent, ended, reap, tuned
 
+from dre_plugins import Memory
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer, load_tuner
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
+from dre_plugins.memory.records import read_study
 from dre_plugins.recommend import TrialState
 
 pytestmark = [
@@ -104,6 +107,27 @@ def test_trials_of_a_tuner_are_explained_also_when_it_is_loaded() -> None:
     assert explained[0].source == "enqueued"
     assert {explanation.source for explanation in explained[1:]} == {"random", "model"}
     assert [loaded.explain(trial_id) for trial_id in range(8)] == explained
+
+
+def test_trials_that_run_when_a_tuner_ends_are_in_the_memory(tmp_path: Path) -> None:
+    """At the end of the process, whatever scheduler has the searcher."""
+    code = (
+        "import sys; from syne_tune_rows import OPTIONS; from syne_tune_tuning import *\n"
+        "from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving as ASHA\n"
+        "def train(config, ids=iter(range(99))):\n"
+        "    return descent({**config, 'epochs': 4 + next(ids)})\n"
+        "options = {**OPTIONS, 'memory': sys.argv[1]}\n"
+        "searcher = DRESearcher(SPACE, **options)\n"
+        "tuner = tuned(ASHA(SPACE, 'loss', searcher=searcher, time_attr='epoch'), train, 4)\n"
+        "print(*[len(trial.rungs) for trial in searcher.trials])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    ).stdout
+    (entry,) = Memory(tmp_path).index().entries
+    n_reports = [int(n) for n in out.splitlines()[-1].split()]
+    recorded = [len(trial.rungs) for trial in read_study(entry.files).history()]
+    assert recorded == [n for n in n_reports if n] and len(recorded) > 4
 
 
 # ---- real processes
