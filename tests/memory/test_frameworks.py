@@ -1,6 +1,7 @@
 """All frameworks write to one memory and start from it."""
 
 import copy
+import logging
 import pickle
 from datetime import timedelta, timezone
 
@@ -184,11 +185,13 @@ def add_past(storage, name, n_trials=10, objective=objective):
     return optimized(sampler, objective, n_trials, study_name=name, storage=storage)
 
 
-def test_the_other_studies_of_the_storage_are_learnt_from(storage):
+def test_the_other_studies_of_the_storage_are_learnt_from(storage, caplog):
     past = add_past(storage, "past")
     running = add_past(storage, "running", 10)
     running.ask()
-    study = optimize(4, storage=storage, past_studies="storage")
+    with caplog.at_level(logging.INFO, "optuna.dre_plugins"):
+        study = optimize(4, storage=storage, past_studies="storage")
+    assert sum("Learning from" in message for message in caplog.messages) == 1
     first = study.sampler.explain(study, 0)
     assert (first.source, first.past_studies) == ("prior", "past, running")
     for number in (0, 3):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from optuna.study import Study
@@ -291,7 +291,13 @@ def prior_of_tasks(tasks: Sequence[Task], space: SearchSpace | str) -> Prior | N
     alike = [tasks[row] for row in order if overlaps[row] > 0.0]
     chosen = [alike[row] for row in mergeable([task.space for task in alike])]
     chosen.sort(key=lambda task: task.name)
-    return learnt_prior(MetaDataset(tuple(chosen)), logger) if chosen else None
+    return _trained_prior(tuple(chosen)) if chosen else None
+
+
+# The first parameter of a study and all of them may choose the same tasks, one after the other.
+@lru_cache(maxsize=1)
+def _trained_prior(tasks: tuple[Task, ...]) -> Prior:
+    return learnt_prior(MetaDataset(tasks), logger)
 
 
 def began_at(study: Study) -> datetime:
