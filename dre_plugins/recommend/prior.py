@@ -115,12 +115,19 @@ def aligned(
     if not isinstance(prior, (list, tuple)):
         on_space = prior.on(space)
         return () if on_space is None else (on_space,)
-    if n_objectives is not None and len(prior) != n_objectives:
+    check_count(prior, n_objectives)
+    return tuple(None if part is None else part.on(space) for part in prior)
+
+
+def check_count(prior: object, n_objectives: int | None) -> None:
+    """Raise a ValueError for a list that has not one prior for each objective."""
+    if n_objectives is None or not isinstance(prior, (list, tuple)):
+        return
+    if len(prior) != n_objectives:
         raise ValueError(
             f"prior has {len(prior)} entries for {n_objectives} objectives: give one prior, or "
             "one for each objective, None where there is none."
         )
-    return tuple(None if part is None else part.on(space) for part in prior)
 
 
 def check_turns(prior: object, preset: str | Preset) -> None:

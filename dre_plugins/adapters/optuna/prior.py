@@ -36,6 +36,7 @@ from dre_plugins.recommend.prior import (
     LoadedPrior,
     PriorLike,
     RecognisedPrior,
+    check_count,
     yields_to_memory,
 )
 from dre_plugins.recommend.recommender import Recommender
@@ -124,8 +125,10 @@ class PriorSource:
     def of(self, study: Study, space: SearchSpace | str) -> StudyPrior:
         """Return the priors for a trial with the parameters of a space.
 
-        If the study has shown no parameter yet, `space` is the name of the first one.
+        If the study has shown no parameter yet, `space` is the name of the first one. A ValueError
+        says that there are not as many priors as objectives.
         """
+        check_count(self._whole.prior, len(study.directions))
         if len(study.directions) > 1 and isinstance(self._whole.prior, RecognisedPrior):
             return StudyPrior(UNIVERSAL)
         find = None if len(study.directions) > 1 else self._finder_for(study)

@@ -174,7 +174,7 @@ def test_as_many_priors_as_objectives(prior):
         tuned(sampler_of(prior=[prior, prior]), 1)
     study = optuna.create_study(sampler=sampler_of(prior=[prior, None]))
     with pytest.raises(ValueError, match="one for each objective"):  # whatever its parameters
-        study.optimize(lambda trial: trial.suggest_float("unheard of", 0, 1), 2)
+        study.optimize(lambda trial: trial.suggest_float("unheard of", 0, 1), 1)
     with pytest.raises(ValueError, match="for one objective at least"):
         DRESampler(prior=[None, None])
     with pytest.raises(ValueError, match="prior must be a Prior"):
