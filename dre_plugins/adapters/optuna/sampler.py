@@ -69,8 +69,7 @@ class DRESampler(BaseSampler):
     - With several objectives, the ensemble proposes all trials after the first ten. Random weights
       of the objectives, drawn for each trial, spread the trials along the Pareto front.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
-    - If a model fails, a Sobol point is suggested instead, with a warning the first time;
-      `stats["fallbacks"]` counts these suggestions.
+    - If a model fails, a Sobol point is suggested, with one warning (`stats["fallbacks"]`).
 
     Example:
         ```python
@@ -254,7 +253,7 @@ class DRESampler(BaseSampler):
             return {}
         trials = self._process.trials(study, trial)
         _, fixed = conversion.fixed_by_sampler(study, trial, search_space, trials)
-        names = {*search_space, *fixed}
+        names, held_by = {*search_space, *fixed}, self._history.numbers
         for _ in range(claims.MAX_MOVES):
             try:
                 space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
@@ -269,7 +268,8 @@ class DRESampler(BaseSampler):
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
                 break
-            rivals = claims.conflicting_trials(study, trial, numbers, names, self._history.numbers)
+            repeats = claims.repeats_in(space, trials)
+            rivals = claims.conflicting_trials(study, trial, numbers, names, held_by, repeats)
             if rivals is None:
                 break
             self.stats["conflicts"] += 1

@@ -179,6 +179,33 @@ def test_no_trial_waits_for_one_that_has_asked_for_nothing(
     assert len(set(points_of(study))) == 5
 
 
+@worker.AS_ONE
+def test_models_that_choose_at_the_same_time_do_not_choose_nearly_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The earlier trial claims what is .004 away after the later one has read the study."""
+    study = worker.optimized(
+        worker.tiny_sampler(n_startup_trials=1), lambda trial: trial.suggest_float("x", 0, 1), 3
+    )
+    study.ask(), study.ask()
+    early, late = study.get_trials(deepcopy=False)[-2:]
+    claim, chosen = claims.claim, []
+
+    def claim_together(study: optuna.Study, trial: Any, numbers: Any) -> str:
+        chosen.append(numbers["x"])
+        if len(chosen) == 1:
+            claim(study, early, {"x": numbers["x"] + (0.004 if numbers["x"] < 0.5 else -0.004)})
+        return claim(study, trial, numbers)
+
+    monkeypatch.setattr(claims, "claim", claim_together)
+    study.sampler.sample_relative(
+        study, late, study.sampler.infer_relative_search_space(study, late)
+    )
+    assert study.sampler.stats["conflicts"] == 1
+    # A claim that the model knew is avoided by the search, as a trial that has ended is.
+    assert abs(chosen[1] - chosen[0]) > 0.004 and len(chosen) == 2
+
+
 def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
