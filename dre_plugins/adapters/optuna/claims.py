@@ -36,7 +36,7 @@ CHOOSING = timedelta(seconds=5)
 MAX_MOVES = 20
 # Of two suggestions made at the same time one is chosen again if all their units differ by less.
 # Four workers that asked together were .0002 to .004 apart.
-NEAR = 0.01
+NEAR = 0.005
 
 # Whether another trial, which has the first parameters, is repeated by the second ones.
 Repeats: TypeAlias = Callable[[FrozenTrial, Mapping[str, float], Mapping[str, float]], bool]
@@ -91,7 +91,8 @@ def repeats_in(space: SearchSpace, known: Sequence[FrozenTrial]) -> Repeats:
 
     A trial whose values the model knew is repeated by the same values, another one by near ones.
     """
-    read = {trial.number for trial in known if trial.state.is_finished() or numbers_of(trial)}
+    ended = {trial.number for trial in known if trial.state.is_finished()}
+    read = {trial.number: numbers_of(trial) for trial in known if trial.number not in ended}
 
     def are_near(name: str, number: float, other: float) -> bool:
         domain = space.domains.get(name)
@@ -102,7 +103,8 @@ def repeats_in(space: SearchSpace, known: Sequence[FrozenTrial]) -> Repeats:
     def repeats(
         other: FrozenTrial, held: Mapping[str, float], numbers: Mapping[str, float]
     ) -> bool:
-        if other.number in read or held.keys() != numbers.keys():
+        is_known = other.number in ended or read.get(other.number) == numbers_of(other)
+        if is_known or held.keys() != numbers.keys():
             return held == numbers
         return all(are_near(name, number, held[name]) for name, number in numbers.items())
 
