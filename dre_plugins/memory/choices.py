@@ -130,7 +130,7 @@ def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, 
 
 
 def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaDataset, list[Entry]]:
-    """Return studies as past tasks, and which they are; others are counted in `skipped`."""
+    """Return studies as past tasks, and those it could use; `skipped` counts the others."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     used: list[Entry] = []
