@@ -66,7 +66,7 @@ def _tasks_of(source: str) -> MetaDataset:
 
 
 def limits_in(constraints: Sequence[str] | None) -> dict[str, tuple[float | None, ...]]:
-    """Return the limits by metric that `--constraint` gives; a ValueError: one is no limit."""
+    """Return the limits by metric that `--constraint` gives; a ValueError says which is none."""
     limits = {}
     for text in constraints or ():
         metric, _, bounds = text.rpartition("=")

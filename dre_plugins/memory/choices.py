@@ -110,23 +110,27 @@ def _prior_for(
 
 
 def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, Sequence[Entry]]:
-    """Return the pretrained prior of most studies, if of enough of them, and those studies."""
+    """Return the prior trained ahead that knows most of the studies, and those it was trained on.
+
+    It must know enough of them. Those that say nothing, which it could not use, count as known.
+    """
     best: tuple[Path | None, Sequence[Entry]] = (None, [])
     n_wanted = max(1, math.ceil(MIN_KNOWN * len(entries)))
     for path in sorted(memory.priors.glob(f"*{STUDIES}")):
         try:
-            studies = {str(study) for study in json.loads(regular(path).read_bytes())}
+            studies = json.loads(regular(path).read_bytes())
+            known = [entry for entry in entries if entry.header.study in studies]
+            trained_on = [entry for entry in known if studies[entry.header.study]]
         except (FileNotFoundError, *DAMAGES):
             continue
-        trained_on = [entry for entry in entries if entry.header.study in studies]
         prior = path.with_suffix(".safetensors")
-        if len(trained_on) >= max(n_wanted, len(best[1]) + 1) and prior.is_file():
-            best = prior, trained_on
+        if len(known) >= n_wanted and prior.is_file():
+            best, n_wanted = (prior, trained_on), len(known) + 1
     return best
 
 
 def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaDataset, list[Entry]]:
-    """Return studies as past tasks, and which they are; others are counted in `skipped`."""
+    """Return studies as past tasks, and those it could use; `skipped` counts the others."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     used: list[Entry] = []
@@ -206,9 +210,12 @@ def groups_of(index: Index) -> list[Group]:
 
 def pretrain(memory: Memory, group: Group, logger: logging.Logger) -> Path | None:
     """Return the file of a group's prior, trained if there is none; None if no prior helps."""
-    tasks, used = tasks_of(group.entries[:MAX_STUDIES_AHEAD], logger)
+    entries = group.entries[:MAX_STUDIES_AHEAD]
+    tasks, read = tasks_of(entries, logger)
     path = trained_prior(memory.priors, tasks, logger, is_pretraining=True)
     if path is not None and not path.with_suffix(STUDIES).exists():
+        used = {entry.header.study for entry in read}
+        studies = {entry.header.study: entry.header.study in used for entry in entries}
         with write_once(path.with_suffix(STUDIES)) as unfinished:
-            unfinished.write_text(json.dumps([entry.header.study for entry in used]))
+            unfinished.write_text(json.dumps(studies))
     return path

@@ -21,7 +21,7 @@ from dre_plugins.transfer.archive import DAMAGES
 VARIABLE = "DRE_MEMORY"
 # Number of priors that are kept, those that were used last; one takes about 150 KB.
 MAX_PRIORS = 200
-# Suffix of a file with the studies that a prior was trained on ahead, see `choices`.
+# Suffix of a file with the studies that a prior trained ahead knows, see `choices`.
 STUDIES = ".studies"
 _BYTES_PER_MEGABYTE = 10**6
 

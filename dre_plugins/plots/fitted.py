@@ -77,7 +77,7 @@ class Fitted:
     def ensemble(self, held_out: Collection[int] = ()) -> FittedEnsemble:
         """Return the ensemble as it would be fitted for the next suggestion.
 
-        Without the trials in places `held_out`, it ranks against all trials that have a value.
+        If trials are left out, those in places `held_out`, it ranks against all with a value.
         """
         history = [trial for place, trial in enumerate(self._trials) if place not in held_out]
         candidates = self.units[~np.isnan(self.values)] if held_out else None

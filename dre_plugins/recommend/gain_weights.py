@@ -1,4 +1,4 @@
-"""What share of an expected improvement counts: that of feasible configurations, for their cost.
+"""What share of an expected improvement counts, by feasibility and cost of the configuration.
 
 The processes of the universal prior predict both. For constraints they are conditioned on how far
 each trial violates one, not only on whether it does: with 2 of 20 trials feasible, the other 18

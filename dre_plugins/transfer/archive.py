@@ -26,7 +26,7 @@ from dre_plugins.space.base import Array
 _HEADER = "header"
 _ARRAY = "array"  # {"array": "0"} in the header of an archive stands for its entry "0"
 
-# Largest unpacked size in bytes: deflate packs a thousand zeros into one, which could fill memory.
+# Largest unpacked size in bytes: a small file of zeros, packed a thousandfold, could fill memory.
 MAX_UNPACKED = 2**32
 
 # All that the readers raise on a damaged file.

@@ -146,7 +146,7 @@ def _inside(space: SearchSpace, first: Array) -> Array:
 class AutoPrior:
     """Find the prior of the learner that a study tunes: `prior="auto"`.
 
-    If none is recognised, or no prior of it ships, it is as with the universal prior alone.
+    If none is recognised, or no prior of it ships, all is as with the universal prior alone.
     """
 
     def on(self, space: SearchSpace) -> AlignedPrior | None:

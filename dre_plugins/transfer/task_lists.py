@@ -25,7 +25,7 @@ from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.space.base import Array, Features
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import Task
-from dre_plugins.transfer.spaces.alignment import align
+from dre_plugins.transfer.spaces.alignment import try_align
 from dre_plugins.transfer.training_state import MetaTrainingSettings, TrainingState
 
 # Steps between shuffles. Slices of a shuffled list are distinct entries; no draw needs a sort.
@@ -102,10 +102,19 @@ class TaskLists:
 
 
 def units_in(space: SearchSpace, task: Task) -> Array:
-    """Return the evaluations of a task as canonical coordinates of `space` `[N, P]`."""
+    """Return the evaluations of a task as canonical coordinates of `space` `[N, P]`.
+
+    A ValueError says that the two have no parameter in common.
+    """
     if task.space == space:
         return task.units
-    return align(task.space, space).convert(task.units)
+    alignment = try_align(task.space, space)
+    if alignment is None:
+        raise ValueError(
+            f"Task {task.name!r} has none of the parameters {[*space.names]}, but "
+            f"{[*task.space.names]}; leave it out."
+        )
+    return alignment.convert(task.units)
 
 
 def evenly_spaced(length: int, count: int) -> list[int]:

@@ -235,9 +235,7 @@ def test_several_objectives_are_not_learnt_from(memory):
 @pytest.mark.usefixtures("small_priors")
 def test_studies_that_say_nothing_are_not_named(memory):
     write_study(memory, "good")
-    failed = Recorder(memory.records, header("failed", "failed"))
-    for number in range(6):
-        failed.write(number, Trial({"lr": 0.1, "layers": 2}, TrialState.FAILED), SPACE)
+    write_study(memory, "failed", sign=math.nan)
     study = tune(memory, 1)
     assert study.stats["past_studies"] == 1
     assert study.explain(0).past_studies == header("good", "good").dated

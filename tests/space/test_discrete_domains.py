@@ -1,6 +1,7 @@
 """Choices, ordinals, constants, domains of one value, and what is refused."""
 
 import math
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,11 @@ class TestCategorical:
         domain = Categorical([Thing("a"), Thing("b")])
         assert domain.to_unit(Thing("b")) == 0.75
 
-    def test_arrays_of_any_shapes_are_told_apart(self) -> None:
-        choices = [np.zeros(1), np.zeros(2), np.zeros(3), np.ones(3)]
+    def test_arrays_of_any_shapes_and_other_containers_are_told_apart(self) -> None:
+        choices, same = ([np.zeros(1), np.zeros(2), np.ones(2), deque([1, [2]])] for _ in "ab")
         domain = Categorical(choices)
-        assert domain.to_units(choices).tolist() == [0.125, 0.375, 0.625, 0.875]
+        assert domain.to_units(same).tolist() == [0.125, 0.375, 0.625, 0.875]
+        assert not Categorical([deque([1, "a"])]).contains(deque(["1", "a"]))
         assert not domain.contains(np.zeros(4))
 
     def test_an_unknown_value_is_named(self) -> None:

@@ -61,7 +61,7 @@ class Link:
 class Alignment:
     """How configurations of `source` are expressed in `target`; made by `align`.
 
-    Its texts are those of a study that learns from the past: the source is what it searches.
+    Its texts are for a study that learns from the past: the source is the space it searches.
     """
 
     source: SearchSpace  # the space that configurations come from, with `Ps` parameters

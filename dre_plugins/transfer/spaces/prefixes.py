@@ -105,7 +105,7 @@ def _logarithm(base: float, values: Array) -> Array:
     return found
 
 
-# By word: from numbers as tuned to the quantity, and back. ``log_`` is none: it has no base.
+# By word: from numbers as tuned to the quantity, and back. ``log_`` does not say its base.
 CONVENTIONS: Mapping[str, tuple[Change, Change]] = {
     **{
         word: (partial(np.power, base), partial(_logarithm, base))
