@@ -158,8 +158,8 @@ def test_many_samplers_are_told_apart(loaded):
     curves = figures.regret_curves(results)
     assert not curves.axes[0].collections
     lines = [(line.get_color(), line.get_linestyle()) for line in curves.axes[0].get_lines()]
-    assert len(set(lines[:14])) == 14
-    assert len({str(style) for style in figures.STYLE["axes.prop_cycle"]}) == 28
+    assert len(set(lines)) == len(lines) == 16
+    assert len({str(style) for style in figures.STYLE["axes.prop_cycle"]}) == 32
     short = [text.get_text() for text in curves.legends[0].get_texts()]
     assert len(set(short)) == 16 and max(map(len, short)) <= figures.MAX_NAME + 5
     curves.draw_without_rendering()

@@ -122,7 +122,11 @@ def test_trials_that_run_when_a_tuner_ends_are_in_the_memory(tmp_path: Path) -> 
         "print(*[len(trial.rungs) for trial in searcher.trials])"
     )
     out = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     (entry,) = Memory(tmp_path).index().entries
     n_reports = [int(n) for n in out.splitlines()[-1].split()]
