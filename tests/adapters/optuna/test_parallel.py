@@ -1,5 +1,6 @@
 """Workers in threads and processes, and pending trials."""
 
+import math
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -12,6 +13,7 @@ import pytest
 
 from dre_plugins.adapters.optuna import DRESampler, claims
 from dre_plugins.adapters.optuna.attributes import explanation_of
+from dre_plugins.space import Float, SearchSpace
 
 
 def points_of(study: optuna.Study) -> list[tuple[Any, ...]]:
@@ -204,6 +206,15 @@ def test_models_that_choose_at_the_same_time_do_not_choose_nearly_the_same(
     assert study.sampler.stats["conflicts"] == 1
     # A claim that the model knew is avoided by the search, as a trial that has ended is.
     assert abs(chosen[1] - chosen[0]) > 0.004 and len(chosen) == 2
+
+
+def test_a_number_out_of_all_ranges_is_near_to_none() -> None:
+    """As one that another worker has enqueued meanwhile."""
+    repeats = claims.repeats_in(SearchSpace({"x": Float(0.0, 1.0)}), [])
+    other = optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING)
+    for held, chosen in ((math.inf, 0.5), (0.5, math.inf), (math.inf, -math.inf)):
+        assert not repeats(other, {"x": held}, {"x": chosen})
+    assert repeats(other, {"x": 0.5}, {"x": 0.501})
 
 
 def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
