@@ -31,7 +31,7 @@ def figures(dre):
     return {row[1].strip(): row[2].strip() for row in rows}
 
 
-def test_list(dre, memory):
+def test_list(dre, memory, tmp_path):
     rows = dre("memory", "list").output.splitlines()
     assert [row.split("│")[2].strip() for row in rows if "tests" in row] == ["iris", "wine"]
     assert "lr, layers" in words(dre("memory", "list"))
@@ -40,15 +40,9 @@ def test_list(dre, memory):
     assert (
         "no study has the parameters ['Lr']" in dre("memory", "list", "--parameter", "Lr").stderr
     )
-
-
-def test_list_of_another_folder_that_is_empty(dre, memory, tmp_path):
     printed = dre("memory", "list", "--memory", tmp_path / "none")
     assert "wine" not in printed.output
     assert f"there are no studies in {tmp_path / 'none'}" in printed.stderr
-
-
-def test_names_are_printed_as_they_are(dre, memory):
     write_study(memory, ":smile: [red]x", 2)
     assert ":smile: [red]x" in words(dre("memory", "list"))
 
@@ -69,13 +63,10 @@ def test_show(dre, memory):
     assert "12 complete" in text and "no study" in text and "best value" in text
 
 
-def test_a_study_that_is_not_there(dre, memory):
+def test_forget_and_a_study_that_is_not_there(dre, memory):
     assert "no study 'beer'" in dre("memory", "show", "beer", code=1).stderr
     dre("memory", "forget", "wine", "beer", "--yes", code=1)
     assert len(files_of(memory)) == 2
-
-
-def test_forget(dre, memory):
     assert "Forgot 1 studies with 12 trials" in words(dre("memory", "forget", "wine", "--yes"))
     assert [path.name[:4] for path in files_of(memory)] == ["iris"]
 
@@ -161,13 +152,9 @@ def test_export_says_which_studies_it_leaves_out(dre, memory, tmp_path):
     printed = dre("memory", "export", "-o", tmp_path / "tasks.json").output
     for reason in ("with several objectives", "without a complete, feasible trial"):
         assert f"skipped: 1 × study {reason}" in printed
-
-
-def test_nothing_to_export_is_an_error(dre, memory, tmp_path):
-    output = tmp_path / "tasks.json"
-    arguments = ("memory", "export", "-o", output, "--memory", tmp_path / "none")
-    assert "nothing to export" in dre(*arguments, code=1).stderr
-    assert not output.exists()
+    nothing = ("memory", "export", "-o", tmp_path / "none.json", "--memory", tmp_path / "none")
+    assert "nothing to export" in dre(*nothing, code=1).stderr
+    assert not (tmp_path / "none.json").exists()
 
 
 def test_optuna_storages_are_imported(dre, studies, memory):

@@ -72,17 +72,13 @@ def test_all_brackets_of_hyperband_are_recorded_as_one_study(memory):
                 raise optuna.TrialPruned
         return value
 
-    storage = optuna.storages.InMemoryStorage()
-    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
+    of_study = {
+        "storage": optuna.storages.InMemoryStorage(),
+        "pruner": optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9),
+    }
     for _ in range(6):
-        study = optuna.create_study(
-            study_name="brackets",
-            storage=storage,
-            load_if_exists=True,
-            sampler=DRESampler(seed=0, memory=memory),
-            pruner=pruner,
-        )
-        study.optimize(pruned, n_trials=2)
+        sampler = DRESampler(seed=0, memory=memory)
+        study = optimized(sampler, pruned, 2, study_name="s", load_if_exists=True, **of_study)
     (entry,) = memory.index().entries
     assert [t.configuration for t in read_study(entry.files).history()] == params_of(study)
     assert study.sampler.stats["memory_errors"] == 0
@@ -103,8 +99,7 @@ def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
 def test_its_first_parameter_may_have_another_name(memory):
     write_studies(memory, "abc", n_trials=40)
     sampler = DRESampler(seed=0, memory=memory)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(lambda trial: trial.suggest_float("learning_rate", 1e-3, 2.0, log=True), 1)
+    study = optimized(sampler, lambda t: t.suggest_float("learning_rate", 1e-3, 2.0, log=True), 1)
     assert sampler.explain(study, 0).source == "prior"
     assert abs(np.log10(study.trials[0].params["learning_rate"] / 0.03)) < 0.5
 

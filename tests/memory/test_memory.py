@@ -214,14 +214,12 @@ def test_studies_that_have_nothing_but_names_in_common_are_not_used(memory, trai
     assert trainings == [6, 6]  # that is remembered, too
 
 
-def test_of_few_studies_nothing_can_be_said(memory):
+def test_few_studies_of_which_nothing_can_be_said_and_many_of_one_kind_are_used(memory, tmp_path):
     write_unrelated(memory, 11)
     assert tune(memory, 0).stats["past_studies"] == 11
-
-
-def test_many_studies_of_one_kind_are_used(memory):
-    write_studies(memory, "abcdefghijkl", 12)
-    assert tune(memory, 0).stats["past_studies"] == 12
+    of_one_kind = Memory(tmp_path / "of one kind")
+    write_studies(of_one_kind, "abcdefghijkl", 12)
+    assert tune(of_one_kind, 0).stats["past_studies"] == 12
 
 
 # ---- trained once

@@ -139,18 +139,14 @@ def test_members_and_their_mean(study, settings):
     assert legend_of(panel) == ["3 members", "mean"]
 
 
-def test_a_picture_is_the_same_each_time(study, settings):
+def test_a_picture_is_the_same_each_time_and_the_study_is_left_alone(study, settings):
+    before = [(trial.params, trial.user_attrs, trial.system_attrs) for trial in study.trials]
+    style = dict(plt.rcParams)
     first, second = (
         plot_predicted_ranks(study, "rate", settings=settings)[0].get_lines()[0].get_ydata()
         for _ in range(2)
     )
     assert (first == second).all()
-
-
-def test_the_study_is_left_alone(study, settings):
-    before = [(trial.params, trial.user_attrs, trial.system_attrs) for trial in study.trials]
-    style = dict(plt.rcParams)
-    plot_predicted_ranks(study, "rate", settings=settings)
     assert before == [
         (trial.params, trial.user_attrs, trial.system_attrs) for trial in study.trials
     ]

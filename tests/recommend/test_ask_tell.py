@@ -235,7 +235,7 @@ def test_reports_of_running_trials_teach_at_once() -> None:
 
 def test_what_was_evaluated_elsewhere_is_known() -> None:
     study = study_of(GRID, direction="minimize")
-    study.add({"a": 0, "b": "u"}, 1.5)
+    study.add({"a": 0, "b": "u"}, 1.5, state="complete")
     study.add({"a": 1, "b": "u"}, None)
     study.add({"a": 2, "b": "u"}, 3.0, state=TrialState.PRUNED, rungs={1: 2.0})
     study.add({"a": 2, "b": "v"}, math.nan, rungs={1: 4.0})
@@ -243,6 +243,8 @@ def test_what_was_evaluated_elsewhere_is_known() -> None:
     states = "complete failed pruned failed complete"
     assert [trial.state.value for trial in study.trials] == states.split()
     assert study.best == Trial({"a": 7, "b": "v"}, TrialState.COMPLETE, 0.5)
+    with pytest.raises(ValueError, match=r"state must be a TrialState, or one of .*'done'"):
+        study.add({"a": 0, "b": "u"}, 1.0, state="done")
     asked = [tuple(study.ask()[1].values()) for _ in range(14)]
     assert len(set(asked)) == 14
     assert not set(asked) & {(0, "u"), (1, "u"), (2, "u"), (2, "v")}
@@ -360,11 +362,3 @@ def test_integers_beyond_the_floats_are_infinite() -> None:
     number, _ = study.ask()
     with pytest.raises(ValueError, match="step must be a finite number"):
         study.report(number, 10**400, 0.0)
-
-
-def test_a_state_may_be_named() -> None:
-    study = AskTell({"x": Float(0.0, 1.0)}, seed=0)
-    study.add({"x": 0.5}, 1.0, state="complete")
-    assert study.best.value == 1.0
-    with pytest.raises(ValueError, match=r"state must be a TrialState, or one of .*'done'"):
-        study.add({"x": 0.6}, 1.0, state="done")

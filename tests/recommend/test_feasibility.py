@@ -108,16 +108,18 @@ def test_several_constraints_must_all_be_met() -> None:
     assert all(violation <= 0.0 for violation in study.best.constraints.values())
 
 
-def test_a_constraint_that_everything_meets_changes_nothing() -> None:
-    with_it = tuned(lambda c: {"easy": -1.0}, n=14)
-    without = tuned(lambda c: {}, n=14)
-    assert [t.configuration for t in with_it.trials] == [t.configuration for t in without.trials]
-
-
-def test_the_unit_of_violations_does_not_count() -> None:
-    plain = tuned(lambda c: {"ball": c["x"] + c["y"] - 0.7}, n=14)
-    tiny = tuned(lambda c: {"ball": 2.0**-600 * (c["x"] + c["y"] - 0.7)}, n=14)
-    assert [t.configuration for t in plain.trials] == [t.configuration for t in tiny.trials]
+@pytest.mark.parametrize(
+    "violations",
+    [
+        # What everything meets.
+        (lambda c: {"easy": -1.0}, lambda c: {}),
+        # The unit.
+        (lambda c: {"l": c["x"] - 0.7}, lambda c: {"l": 2.0**-600 * (c["x"] - 0.7)}),
+    ],
+)
+def test_what_changes_nothing(violations) -> None:
+    one, other = (tuned(violation_of, n=14).trials for violation_of in violations)
+    assert [t.configuration for t in one] == [t.configuration for t in other]
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 1e300])

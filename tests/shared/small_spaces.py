@@ -20,6 +20,11 @@ def rising(configuration: Mapping[str, Any]) -> bool:
     return configuration["low"] <= configuration["high"]
 
 
+def is_shared(configuration: Mapping[str, Any]) -> bool:
+    """Return whether three shares sum to one, nearly."""
+    return 0.99 <= sum(configuration[name] for name in "abc") <= 1.01
+
+
 def told(study: AskTell, n: int, value: Callable[[dict[str, Any]], float]) -> AskTell:
     """Return the study after so many more trials, each of which is told its value."""
     for _ in range(n):

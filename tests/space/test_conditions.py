@@ -51,11 +51,28 @@ def test_a_categorical_parent() -> None:
     assert not optional
 
 
-def test_values_that_were_never_seen_stay_active() -> None:
-    domains = {"kernel": Categorical(["a", "b", "new"]), "x": Float(0, 1)}
-    seen = [{"kernel": "a"}, {"kernel": "b", "x": 0.1}] * 3
-    conditions, _ = infer_conditions(domains, seen)
-    assert conditions == (Condition("x", "kernel", ("b", "new")),)
+@pytest.mark.parametrize(
+    ("parent", "seen", "condition"),  # whether x was there for values of the parent
+    [
+        # Values that were never seen stay active, those outside the present domain are left out.
+        (Categorical([*"abc"]), [("a", False), ("b", True)] * 3, Condition("x", "k", ("b", "c"))),
+        (Categorical(["b"]), [("a", False), ("b", True)] * 3, Condition("x", "k", ("b",))),
+        # A threshold from above, and a number that is no threshold.
+        (Integer(0, 9), [(n, n < 4) for n in range(10)], RangeCondition("x", "k", high=3.5)),
+        (Integer(0, 4), [(n, n in (1, 3)) for n in range(5)] * 2, Condition("x", "k", (1, 3))),
+        (
+            Ordinal([*"lmh"]),
+            [(level, level == "h") for level in "lmh"] * 3,
+            Condition("x", "k", ("h",)),
+        ),
+    ],
+)
+def test_the_parent_decides(
+    parent: Domain, seen: list[tuple[Any, bool]], condition: Condition | RangeCondition
+) -> None:
+    domains = {"seed": Constant(1), "k": parent, "x": Float(0, 1)}
+    configurations = [{"k": value, **({"x": 0.5} if has_x else {})} for value, has_x in seen]
+    assert infer_conditions(domains, configurations)[0] == (condition,)
 
 
 def test_true_and_one_are_told_apart() -> None:
@@ -79,18 +96,6 @@ def test_a_count_of_layers() -> None:
         RangeCondition("u4", "n", low=3.5),
     )
     assert not optional
-
-
-def test_a_threshold_from_above() -> None:
-    domains = {"n": Integer(0, 9), "x": Float(0, 1)}
-    seen = [{"n": n, **({"x": 0.5} if n < 4 else {})} for n in range(10)]
-    assert infer_conditions(domains, seen)[0] == (RangeCondition("x", "n", high=3.5),)
-
-
-def test_a_number_that_is_no_threshold() -> None:
-    domains = {"n": Integer(0, 4), "x": Float(0, 1)}
-    seen = [{"n": n, **({"x": 0.5} if n in (1, 3) else {})} for n in range(5)] * 2
-    assert infer_conditions(domains, seen)[0] == (Condition("x", "n", (1, 3)),)
 
 
 def test_nested_branches() -> None:
@@ -201,18 +206,6 @@ def test_much_evidence_for_a_threshold_of_a_float() -> None:
     (condition,), optional = infer_conditions(domains, seen)
     assert isinstance(condition, RangeCondition) and condition.low == pytest.approx(0.495)
     assert not optional
-
-
-def test_an_ordinal_parent_and_a_constant() -> None:
-    domains = {"seed": Constant(1), "depth": Ordinal(["low", "mid", "high"]), "x": Float(0, 1)}
-    seen = [{"depth": "low"}, {"depth": "mid"}, {"depth": "high", "x": 0.5}] * 3
-    assert infer_conditions(domains, seen)[0] == (Condition("x", "depth", ("high",)),)
-
-
-def test_values_outside_the_present_domain_are_left_out() -> None:
-    domains = {"k": Categorical(["b"]), "x": Float(0, 1)}
-    seen = [{"k": "old"}, {"k": "b", "x": 0.5}] * 3
-    assert infer_conditions(domains, seen)[0] == (Condition("x", "k", ("b",)),)
 
 
 def test_conditions_that_say_nothing_are_refused() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_spaces import rising
+from small_spaces import is_shared, rising
 
 from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
 from dre_plugins.space.candidates import mutate, sobol
@@ -31,10 +31,6 @@ BRANCHES = SearchSpace(
 
 def free(space: SearchSpace) -> np.ndarray:
     return np.full(space.n_parameters, np.nan)
-
-
-def is_shared(c: dict[str, Any]) -> bool:
-    return 0.99 <= c["a"] + c["b"] + c["c"] <= 1.01
 
 
 def all_hold(space: SearchSpace, valid: Any, units: np.ndarray) -> bool:

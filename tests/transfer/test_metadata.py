@@ -96,12 +96,9 @@ def test_the_lists_of_a_task_are_those_of_its_trials() -> None:
         assert ranked.weight == expected.weight
 
 
-def test_a_value_of_no_domain_names_task_and_parameter() -> None:
+def test_values_of_no_domain_and_arrays_of_the_wrong_shape_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'first'.*'lr'.*'fast'"):
         task(trials=[Trial({"lr": "fast"}, COMPLETE, 0.0)])
-
-
-def test_arrays_of_the_wrong_shape_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'t'.*units has shape \(2, 1\)"):
         Task("t", SPACE, np.zeros((2, 1)), np.zeros(2), np.zeros(2, dtype=np.bool_))
     with pytest.raises(ValueError, match="must have the value NaN"):

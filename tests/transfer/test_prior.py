@@ -116,7 +116,9 @@ def test_order_of_what_past_tasks_list_does_not_count(prior) -> None:
         assert torch.equal(value, turned.ensemble.parameters[name])
 
 
-def test_metadata_that_teach_nothing_are_refused() -> None:
+def test_metadata_that_teach_nothing_and_a_wrong_seed_are_refused() -> None:
+    with pytest.raises(ValueError, match="seed must be a non-negative integer, got -1"):
+        small(metadata(), seed=-1)
     with pytest.raises(ValueError, match=r"no task.*left out.*'empty study': 2"):
         small(MetaDataset.of([task("a", n=0), task("b", n=0)]))
     with pytest.raises(ValueError, match="no task with parameters"):
@@ -139,11 +141,6 @@ def test_tasks_without_parameters_are_left_out(prior) -> None:
     assert found.card.tasks == prior.card.tasks and found.space == prior.space
     with_them = MetaDataset((of_constants(), task("other", 7)))
     assert small(metadata(), validation=with_them).card.validation["n_tasks"] == 1
-
-
-def test_a_wrong_seed_is_named() -> None:
-    with pytest.raises(ValueError, match="seed must be a non-negative integer, got -1"):
-        small(metadata(), seed=-1)
 
 
 def test_tasks_that_teach_nothing_are_not_held_out() -> None:
@@ -232,13 +229,10 @@ def test_parameters_to_come_are_those_of_the_prior(prior) -> None:
     assert prior.completed(stranger).domains["booster"] == stranger["booster"]
 
 
-def test_a_context_of_each_past_task_goes_with_a_prior(prior) -> None:
+def test_a_context_of_each_past_task_goes_with_a_prior_up_to_a_limit(prior, monkeypatch) -> None:
     assert prior.contexts.shape == (3, 4) and prior.contexts.dtype == np.float32
     assert len(np.unique(prior.contexts, axis=0)) == 3
     assert prior.on(SPACE).contexts is prior.contexts
     assert Prior.of_few(metadata()).contexts is None
-
-
-def test_contexts_of_many_tasks_are_thinned(monkeypatch) -> None:
     monkeypatch.setattr(training, "MAX_CONTEXTS", 2)
     assert small(metadata()).contexts.shape == (2, 4)

@@ -53,13 +53,10 @@ def test_values_become_ranks_between_minus_one_and_one() -> None:
     assert lists.values.abs().max() < 1
 
 
-def test_failures_are_tied_last() -> None:
+def test_failures_are_tied_last_and_one_success_among_them_is_a_lesson() -> None:
     past = task(ended(COMPLETE, 1.0), ended(FAILED), ended(COMPLETE, math.nan), ended(COMPLETE, 2))
     lists = TaskLists.of([past], SPACE)
     assert entries(lists, 0) == pytest.approx({0: 0.25, 1: -0.5, 2: -0.5, 3: 0.75})
-
-
-def test_one_success_among_failures_is_a_lesson() -> None:
     lists = TaskLists.of([task(ended(FAILED), ended(COMPLETE, -1.0))], SPACE)
     assert entries(lists, 0) == {0: -0.5, 1: 0.5}
 

@@ -14,6 +14,7 @@ Nobody waits for a trial without an announcement, as that trial will see the cla
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -96,7 +97,8 @@ def repeats_in(space: SearchSpace, known: Sequence[FrozenTrial]) -> Repeats:
 
     def are_near(name: str, number: float, other: float) -> bool:
         domain = space.domains.get(name)
-        if number == other or not isinstance(domain, Float | Integer):
+        # Infinite numbers may have been enqueued.
+        if not isinstance(domain, Float | Integer) or not math.isfinite(number - other):
             return number == other
         return abs(domain.to_unit(number) - domain.to_unit(other)) < NEAR
 

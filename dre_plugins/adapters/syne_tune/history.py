@@ -31,8 +31,9 @@ from dre_plugins.space.rules import Valid
 
 logger = logging.getLogger("syne_tune.dre_plugins")
 
-# Searchers of this process that have heard of reports. Syne Tune tells none that its tuner ends.
-_REPORTING: weakref.WeakSet[StudySearcher] = weakref.WeakSet()
+# Searchers that have heard of reports, and in which process: a fork inherits them. Syne Tune tells
+# none that its tuner ends.
+_REPORTING: weakref.WeakKeyDictionary[StudySearcher, int] = weakref.WeakKeyDictionary()
 
 
 class StudySearcher(BaseSearcher):  # type: ignore[misc]
@@ -64,8 +65,8 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         require(is_space, "config_space", config_space, "domains by name")
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
         ordered = checked_settings(settings).order_numeric_choices
-        for searcher in [*_REPORTING]:  # their tuners may have ended
-            searcher.study.record_running()
+        for searcher, process in [*_REPORTING.items()]:  # their tuners may have ended
+            _record_running(searcher.study, process)
         self._study = AskTell(
             space_of(config_space, ordered=ordered),
             direction=self._direction,
@@ -226,7 +227,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         if not self._by_trial_id:  # nobody has said that the trial began
             self._n_at_once = max(1, len(self._without_id))
         if self not in _REPORTING:
-            _REPORTING.add(self)
+            _REPORTING[self] = os.getpid()
             weakref.finalize(self, _record_running, self._study, os.getpid())
         return self._running(trial_id, config)
 

@@ -1,6 +1,7 @@
 """What trials show by the parameters that they did not ask for."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,24 +44,26 @@ def test_what_stopped_before_it_asked_for_more_shows_nothing(state: TrialState) 
         assert not found.since.any()
 
 
-def test_pruned_where_all_others_go_on_is_whole() -> None:
-    assert whole([[0.1, NAN], [0.9, 0.5]], [P, C]) == [0, 1]
-
-
-def test_a_second_failure_of_a_kind_confirms_the_first() -> None:
-    assert whole([[0.1, NAN], [0.9, 0.5]], [F, C]) == [1]
-    assert whole([[0.1, NAN], [0.9, 0.5], [0.3, NAN]], [F, C, F]) == [0, 1, 2]
-    # Of the second one it is now clear that it was an accident.
-    assert whole([[0.1, NAN], [0.9, 0.5], [0.3, NAN], [0.3, 0.2]], [F, C, F, C]) == [1, 3]
-
-
-def test_a_failure_that_asked_for_as_much_as_any_is_whole() -> None:
-    assert whole([[0.1, 0.5, NAN], [0.9, NAN, 0.5]], [F, C]) == [0, 1]
-
-
-def test_a_running_trial_counts_while_none_asked_for_more() -> None:
-    assert whole([[0.1, 0.5], [0.2, 0.5]], [C, R]) == [0, 1]
-    assert whole([[0.1, 0.5], [0.2, NAN]], [C, R]) == [0]
+@pytest.mark.parametrize(
+    ("rows", "states", "expected"),
+    [
+        # Pruned where all others go on.
+        ([[0.1, NAN], [0.9, 0.5]], [P, C], [0, 1]),
+        # A second failure of a kind confirms the first, unless it was an accident.
+        ([[0.1, NAN], [0.9, 0.5]], [F, C], [1]),
+        ([[0.1, NAN], [0.9, 0.5], [0.3, NAN]], [F, C, F], [0, 1, 2]),
+        ([[0.1, NAN], [0.9, 0.5], [0.3, NAN], [0.3, 0.2]], [F, C, F, C], [1, 3]),
+        # A failure that asked for as much as any.
+        ([[0.1, 0.5, NAN], [0.9, NAN, 0.5]], [F, C], [0, 1]),
+        # A running trial counts while none asked for more.
+        ([[0.1, 0.5], [0.2, 0.5]], [C, R], [0, 1]),
+        ([[0.1, 0.5], [0.2, NAN]], [C, R], [0]),
+        # The last of several changes counts.
+        ([[0.1, NAN, NAN], [0.1, 0.5, NAN], [0.1, 0.5, 0.9], [0.1, 0.6, 0.9]], [C] * 4, [2, 3]),
+    ],
+)
+def test_which_trials_are_whole(rows: Any, states: list[TrialState], expected: list[int]) -> None:
+    assert whole(rows, states) == expected
 
 
 def test_trials_before_a_larger_space_stand_for_nothing_else() -> None:
@@ -76,11 +79,6 @@ def test_one_parameter_in_place_of_another() -> None:
     found = evidence(rows, [C, C, C, C])
     assert np.flatnonzero(found.is_whole).tolist() == [2, 3]
     assert found.since.tolist() == [0, 2, 2]
-
-
-def test_the_last_of_several_changes_counts() -> None:
-    rows = [[0.1, NAN, NAN], [0.1, 0.5, NAN], [0.1, 0.5, 0.9], [0.1, 0.6, 0.9]]
-    assert whole(rows, [C, C, C, C]) == [2, 3]
 
 
 def test_an_objective_that_asks_at_random_shows_little() -> None:

@@ -1,5 +1,6 @@
 """Workers in threads and processes, and pending trials."""
 
+import math
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -12,6 +13,7 @@ import pytest
 
 from dre_plugins.adapters.optuna import DRESampler, claims
 from dre_plugins.adapters.optuna.attributes import explanation_of
+from dre_plugins.space import Float, SearchSpace
 
 
 def points_of(study: optuna.Study) -> list[tuple[Any, ...]]:
@@ -32,18 +34,14 @@ def test_16_pending_trials_in_a_space_of_18_are_distinct(n_ended: int) -> None:
     assert len(set(points_of(study))) == 16 + n_ended
 
 
-def test_trials_that_are_all_asked_before_any_suggests_are_distinct() -> None:
-    study = worker.optimized(worker.tiny_sampler(n_startup_trials=1), worker.small_objective, 2)
-    for trial in [study.ask() for _ in range(16)]:
-        worker.small_objective(trial)
-    assert len(set(points_of(study))) == 18
-
-
-def test_a_claim_is_seen_before_its_parameters_are_asked_for() -> None:
+@pytest.mark.parametrize("has_asked", [False, True])  # for one of two parameters
+def test_a_claim_is_seen_before_its_parameters_are_asked_for(has_asked: bool) -> None:
     study = worker.optimized(worker.tiny_sampler(n_startup_trials=1), worker.small_objective, 2)
     trials = [study.ask() for _ in range(16)]
     for trial in trials:
         trial.suggest_int("y", 0, 5)
+        if not has_asked:
+            trial.suggest_categorical("x", ["a", "b", "c"])
     for trial in reversed(trials):
         trial.suggest_categorical("x", ["a", "b", "c"])
     assert len(set(points_of(study))) == 18
@@ -115,6 +113,14 @@ def test_zombies_do_not_stop_a_study() -> None:
 SPACE = {"x": optuna.distributions.IntDistribution(0, 3)}
 
 
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Note for how long trials wait for others, and wait for none."""
+    noted: list[float] = []
+    monkeypatch.setattr(claims.time, "sleep", noted.append)
+    return noted
+
+
 def study_of_two_claims(sampler: DRESampler) -> tuple[optuna.Study, Any, Any]:
     """Return a study and its two trials; the first has announced a claim without values."""
     study = optuna.create_study(sampler=sampler)
@@ -165,13 +171,10 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
 
 
 @worker.AS_ONE
-def test_no_trial_waits_for_one_that_has_asked_for_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_trial_waits_for_one_that_has_asked_for_nothing(pauses: list[float]) -> None:
     """A worker that loads its data first, or has another sampler, claims later or never."""
     study = worker.optimized(worker.tiny_sampler(n_startup_trials=1), worker.mixed_objective, 3)
-    pauses: list[float] = []
-    monkeypatch.setattr(claims.time, "sleep", pauses.append)
+    pauses.clear()
     silent = study.ask()
     worker.mixed_objective(study.ask())
     assert pauses == [0.0]
@@ -206,15 +209,22 @@ def test_models_that_choose_at_the_same_time_do_not_choose_nearly_the_same(
     assert abs(chosen[1] - chosen[0]) > 0.004 and len(chosen) == 2
 
 
+def test_a_number_out_of_all_ranges_is_near_to_none() -> None:
+    """As one that another worker has enqueued meanwhile."""
+    repeats = claims.repeats_in(SearchSpace({"x": Float(0.0, 1.0)}), [])
+    other = optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING)
+    for held, chosen in ((math.inf, 0.5), (0.5, math.inf), (math.inf, -math.inf)):
+        assert not repeats(other, {"x": held}, {"x": chosen})
+    assert repeats(other, {"x": 0.5}, {"x": 0.501})
+
+
 def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
-    monkeypatch: pytest.MonkeyPatch,
+    pauses: list[float],
 ) -> None:
     study = optuna.create_study(sampler=worker.tiny_sampler())
-    first = study.ask()
+    first, late = study.ask(), study.ask()
     assert first.relative_params == {}
-    late = study.ask()
-    pauses: list[float] = []
-    monkeypatch.setattr(claims.time, "sleep", pauses.append)
+    pauses.clear()
     (_, held) = study.get_trials(deepcopy=False)
     assert claims.conflicting_trials(study, held, {"x": 1.0}, SPACE) is None
     assert pauses == [0.0]
@@ -222,11 +232,9 @@ def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
 
 
 def test_a_trial_waits_for_no_claim_of_a_worker_that_was_killed_long_ago(
-    monkeypatch: pytest.MonkeyPatch,
+    pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study, _, late = study_of_two_claims(worker.tiny_sampler())
-    pauses: list[float] = []
-    monkeypatch.setattr(claims.time, "sleep", pauses.append)
     assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is None
     assert pauses == [*claims.PATIENCE]  # the other began a moment ago
     pauses.clear()

@@ -1,5 +1,6 @@
 """`DRESampler` with a prior, also one for each objective."""
 
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -19,11 +20,15 @@ from dre_plugins.transfer.meta_training import MetaTrainingSettings
 pytestmark = pytest.mark.usefixtures("small_priors")
 
 
-@pytest.fixture(scope="module")
-def prior() -> Prior:
-    metadata = metadata_from_studies([past_study(seed) for seed in range(6)])
+def trained(**options: Any) -> Prior:
+    metadata = metadata_from_studies([past_study(seed, **options) for seed in range(6)])
     settings = MetaTrainingSettings(n_steps=300, learning_rate=0.01, n_lists=2, list_length=40)
     return Prior.train(metadata, scorer=SMALL, settings=settings)
+
+
+@pytest.fixture(scope="module")
+def prior() -> Prior:
+    return trained()
 
 
 # ---- a prior
@@ -37,6 +42,8 @@ def test_the_first_trial_is_better_than_random_ones(prior, caplog):
     assert study.trials[0].value < np.quantile(random, 0.2)
     sources = {source_of(trial) for trial in study.trials[1:]}
     assert sources == {"model", "contrast"}
+    stats = study.sampler.stats  # a trial counts as one suggestion
+    assert stats["suggestions"] == 8 == stats["prior"] + stats["model"] + stats["contrast"]
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
     messages = [record.message for record in caplog.records if "dre_plugins" in record.name]
     about, *sources_logged = sorted(messages, key=lambda message: not message.startswith("prior "))
@@ -70,12 +77,9 @@ def test_the_gamma_of_support_vectors_is_not_that_of_boosted_trees():
     assert source_of(tuned(sampler, 1, support_vectors).trials[0]) == "independent"
 
 
-def test_unknown_priors_are_refused_at_once():
+def test_unknown_priors_and_both_a_prior_and_past_studies_are_refused_at_once(prior):
     with pytest.raises(ValueError, match="xgboost"):
         DRESampler(prior="no such prior")
-
-
-def test_prior_and_past_studies_exclude_each_other(prior):
     with pytest.raises(ValueError, match="past_studies"):
         DRESampler(prior=prior, past_studies=[past_study(0)])
 
@@ -91,11 +95,6 @@ def test_a_small_space_is_not_asked_twice(prior):
     assert len({repr(sorted(trial.params.items())) for trial in trials}) == 16
 
 
-def test_a_trial_counts_as_one_suggestion(prior):
-    stats = tuned(sampler_of(prior=prior), 3).sampler.stats
-    assert stats["suggestions"] == 3 == stats["prior"] + stats["model"] + stats["contrast"]
-
-
 def test_a_first_trial_asks_the_prior_once_while_it_follows(prior, monkeypatch):
     asked = []
     suggest = Recommender.suggest
@@ -109,10 +108,12 @@ def test_a_first_trial_asks_the_prior_once_while_it_follows(prior, monkeypatch):
     assert asked == [{}]
 
     study = optuna.create_study(sampler=sampler_of(prior=prior))
-    study.enqueue_trial({"depth": 1})  # not the value that the prior suggests
+    study.enqueue_trial({"depth": 2})  # not the value that the prior suggests
     del asked[:]
     study.optimize(objective, n_trials=1)
     assert [set(fixed) for fixed in asked] in ([set(), {"rate", "depth"}], [{"depth"}])
+    # The prior completes the rest.
+    assert study.trials[0].params["depth"] == 2 and study.trials[0].params["kind"] == "b"
 
 
 # ---- a prior for each objective
@@ -182,12 +183,7 @@ def test_as_many_priors_as_objectives(prior):
 
 
 def test_a_mirrored_prior_is_shaken_off(prior):
-    metadata = metadata_from_studies(
-        [past_study(seed, value_of=lambda loss: -loss) for seed in range(6)]
-    )
-    settings = MetaTrainingSettings(n_steps=300, learning_rate=0.01, n_lists=2, list_length=40)
-    mirrored = Prior.train(metadata, scorer=SMALL, settings=settings)
-    misled = tuned(sampler_of(prior=mirrored), 30)
+    misled = tuned(sampler_of(prior=trained(value_of=lambda loss: -loss)), 30)
     without_prior = tuned(sampler_of(), 30)
     random = tuned(optuna.samplers.RandomSampler(seed=0), 30)
     assert misled.trials[0].value > np.median([trial.value for trial in random.trials])
@@ -240,14 +236,6 @@ def test_what_the_prior_cannot_tell_apart_is_learnt(prior):
         DRESampler(seed=seed, settings=Settings(preset=PRESET), prior=prior) for seed in range(3)
     ]
     assert np.median([tuned(sampler, 25, far).best_value for sampler in samplers]) < 0.4
-
-
-def test_a_partly_enqueued_first_trial_is_completed_by_the_prior(prior):
-    study = optuna.create_study(sampler=sampler_of(prior=prior))
-    study.enqueue_trial({"depth": 2})
-    study.optimize(objective, n_trials=1)
-    assert study.trials[0].params["depth"] == 2
-    assert study.trials[0].params["kind"] == "b"
 
 
 def test_objectives_that_always_fail_end_with_all_trials(prior):

@@ -57,12 +57,10 @@ def svm_or_forest(trial: Trial) -> float:
 
 def test_conditional_parameters_are_sampled_by_the_model(caplog: pytest.LogCaptureFixture) -> None:
     sampler = Counted(seed=1, settings=Settings(preset=TINY))
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(svm_or_forest, n_trials=40)
+    study = optimized(sampler, svm_or_forest, 40)
     later = study.trials[10:]
     n_asked = sum(len(trial.params) for trial in later)
     n_independent = sum(number >= 10 for number, _ in sampler.independent)
-    print(n_independent, n_asked)
     assert n_independent <= 0.1 * n_asked, (n_independent, n_asked)
     assert set(sources(study)[10:]) <= {"model", "exploration"}
     warned = messages(caplog, logging.WARNING)
@@ -78,23 +76,15 @@ def test_a_new_parameter_is_warned_of_once_and_then_modelled(
             value += trial.suggest_float("late", 0, 1)
         return value
 
-    sampler = tiny_sampler()
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(objective, n_trials=14)
-    assert sampler.stats["independent"] == 2  # x of trial 0, late of trial 8
+    study = optimized(tiny_sampler(), objective, 14)
+    assert study.sampler.stats["independent"] == 2  # x of trial 0, late of trial 8
     warned = messages(caplog, logging.WARNING)
     assert len(warned) == 1
     assert "'late'" in warned[0]
     assert "warn_independent_sampling=False" in warned[0]
     caplog.clear()
-    quiet = optuna.create_study(sampler=tiny_sampler(warn_independent_sampling=False))
-    quiet.optimize(objective, n_trials=14)
-    assert messages(caplog, logging.WARNING) == []
-
-
-def test_nothing_is_warned_of_in_a_first_trial(caplog: pytest.LogCaptureFixture) -> None:
-    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=0))
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    optimized(tiny_sampler(warn_independent_sampling=False), objective, 14)
+    optimized(tiny_sampler(n_startup_trials=0), objective, 1)  # nothing in a first trial
     assert messages(caplog, logging.WARNING) == []
 
 
@@ -157,10 +147,8 @@ def test_numeric_choices_may_be_left_unordered() -> None:
     for ordered, kind in ((True, Ordinal), (False, Categorical)):
         space_ = learnt_space(space, [], [], ordered)[0]
         assert isinstance(space_.domains["size"], kind)
-    study = optuna.create_study(
-        sampler=DRESampler(seed=0, settings=Settings(order_numeric_choices=False))
-    )
-    study.optimize(lambda trial: trial.suggest_categorical("size", [16, 32, 64]), n_trials=3)
+    sampler = DRESampler(seed=0, settings=Settings(order_numeric_choices=False))
+    study = optimized(sampler, lambda t: t.suggest_categorical("size", [16, 32, 64]), 3)
     assert {trial.params["size"] for trial in study.trials} == {16, 32, 64}
 
 
@@ -292,8 +280,7 @@ def test_a_given_value_brings_the_parameters_that_belong_to_it(n_values: int) ->
             return 5.0 + trial.suggest_int("n", 1, n_values)
         return 1.0
 
-    study = optuna.create_study(sampler=DRESampler(seed=0, allow_duplicates=True))
-    study.optimize(objective, n_trials=7)
+    study = optimized(DRESampler(seed=0, allow_duplicates=True), objective, 7)
     study.enqueue_trial({"kind": "a"})
     study.optimize(objective, n_trials=1)
     assert "n" in study.trials[-1].params and not study.sampler.stats["fallbacks"]

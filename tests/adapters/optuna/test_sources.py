@@ -110,14 +110,18 @@ def test_values_are_those_of_the_trials_where_ranges_have_moved() -> None:
         assert found.configuration == pytest.approx(trial.params)
 
 
-def test_study_storage_url_and_lists_of_them_are_the_same(url: str) -> None:
+def test_study_storage_url_and_lists_of_them_are_the_same_and_left_alone(
+    url: str, tmp_path: Path
+) -> None:
     study = filled(url, "first", n=4)
+    before = (tmp_path / "studies.db").read_bytes()
     metadata = metadata_from_studies(url)
     assert_same(metadata, metadata_from_studies(study))
     assert_same(metadata, metadata_from_studies(optuna.storages.RDBStorage(url)))
     assert_same(metadata, metadata_from_studies([study]))
     both = metadata_from_studies([url, filled(None, "other", n=4)])
     assert [task.name for task in both] == ["first", "other"]
+    assert (tmp_path / "studies.db").read_bytes() == before
 
 
 def test_a_journal_storage_can_be_read(tmp_path: Path) -> None:
@@ -151,7 +155,7 @@ def test_what_cannot_be_used_is_counted(url: str) -> None:
     assert metadata.skipped == {"study with several objectives": 1, "empty study": 2, reason: 1}
 
 
-def test_a_study_that_is_given_twice_counts_once(url: str) -> None:
+def test_a_study_that_is_given_twice_counts_once_and_other_things_are_refused(url: str) -> None:
     first, second = filled(url, "first"), filled(url, "second")
     same_name = filled(None, "first")
     both = metadata_from_studies([first, second])
@@ -161,6 +165,8 @@ def test_a_study_that_is_given_twice_counts_once(url: str) -> None:
     assert_same(MetaDataset((*given,)[:2]), both)
     with pytest.raises(ValueError, match="studies must be a study, a storage"):
         metadata_from_studies({"first": first})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"studies has 3"):
+        metadata_from_studies([3])  # type: ignore[list-item]
 
 
 def test_a_trial_that_violates_a_constraint_has_failed() -> None:
@@ -177,13 +183,6 @@ def test_a_study_of_failures_and_a_study_of_one_trial_are_kept() -> None:
     metadata = metadata_from_studies([failed, single])
     assert [task.counts()["failed"] for task in metadata] == [3, 0]
     assert [task.n_complete for task in metadata] == [0, 1]
-
-
-def test_reading_leaves_the_storage_alone(url: str, tmp_path: Path) -> None:
-    filled(url, "first", n=4)
-    before = (tmp_path / "studies.db").read_bytes()
-    metadata_from_studies(url)
-    assert (tmp_path / "studies.db").read_bytes() == before
 
 
 def test_a_missing_file_is_named_and_not_created(tmp_path: Path) -> None:
@@ -221,8 +220,3 @@ def test_a_bad_url_is_named_without_its_password(url: str) -> None:
     assert "s3cr3t" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert url[:8] in str(caught.value)
-
-
-def test_other_things_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"studies has 3"):
-        metadata_from_studies([3])  # type: ignore[list-item]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from optuna_worker import optimized
 from presets import TINY
-from small_spaces import rising
+from small_spaces import is_shared, rising
 
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.rules import RuleError
@@ -18,10 +18,6 @@ optuna = pytest.importorskip("optuna")
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
 
 FAST = Settings(preset=replace(TINY, universal_turns=True))
-
-
-def is_shared(c: dict[str, Any]) -> bool:
-    return 0.99 <= c["a"] + c["b"] + c["c"] <= 1.01
 
 
 def leaves(trial: Any) -> float:
@@ -196,9 +192,8 @@ def test_a_rule_that_nothing_satisfies_ends_the_study() -> None:
 
 def test_a_rule_that_raises_on_what_a_trial_gives_loses_no_result() -> None:
     sampler = DRESampler(seed=1, settings=FAST, valid=lambda c: c["x"] < c["mode"])
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(
-        lambda t: t.suggest_float("x", 0, 1) + len(t.suggest_categorical("mode", "a")), 1
+    study = optimized(
+        sampler, lambda t: t.suggest_float("x", 0, 1) + len(t.suggest_categorical("mode", "a")), 1
     )
     assert study.trials[0].value is not None
     with pytest.raises(RuleError, match="TypeError"):
@@ -207,8 +202,7 @@ def test_a_rule_that_raises_on_what_a_trial_gives_loses_no_result() -> None:
 
 @pytest.mark.parametrize("pruner", [None, optuna.pruners.HyperbandPruner(1, 9)])
 def test_a_rule_that_raises_before_a_trial_leaves_none_running(pruner: Any) -> None:
-    study = optuna.create_study(sampler=DRESampler(seed=1, valid=rising), pruner=pruner)
-    study.optimize(leaves, n_trials=1)
+    study = optimized(DRESampler(seed=1, valid=rising), leaves, 1, pruner=pruner)
     study.enqueue_trial({"low": "a", "high": 3})
     with pytest.raises(RuleError, match="TypeError"):
         study.optimize(leaves, n_trials=1)

@@ -55,18 +55,12 @@ def test_metric_and_mode_may_be_given_in_either_place() -> None:
         assert (search.metric, search.mode) == ("loss", "max")
     search = tiny_search(space=SPACE, metric="loss", mode="max")
     assert search.set_search_properties("loss", "max", {"constant": 7, "other": 8})
-
-
-def test_several_objectives_may_be_tuples() -> None:
+    search = tiny_search()
+    search.set_search_properties(None, "min", SPACE)
+    assert search.metric == "_metric"  # the anonymous one
     search = tiny_search(SPACE, metric=("a", "b"), mode=("min", "max"))
     assert search.set_search_properties(("a", "b"), ["min", "max"], {"constant": 7})
     assert search.study.directions == ("minimize", "maximize")
-
-
-def test_a_mode_alone_means_the_anonymous_metric() -> None:
-    search = tiny_search()
-    search.set_search_properties(None, "min", SPACE)
-    assert search.metric == "_metric"
 
 
 @pytest.mark.parametrize(
@@ -153,30 +147,29 @@ def test_no_space_and_no_metric_are_errors_of_the_first_trial() -> None:
 # ---- points to evaluate
 
 
-def test_points_are_run_first_and_in_order() -> None:
+def test_points_are_run_first_and_in_order_with_one_warning_of_those_out_of_range(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     points = [
         {"x": 0.25, "n": {"z": 3}},
         {"x": 0.5, "n/z": 2, "constant": 7},
         {"n": {"z": 1}},
         {"x": 0.75},
         {"x": 7.0, "n/z": 4},  # out of range
+        {"x": 8.0},
     ]
-    search = begun(points_to_evaluate=points)
-    first, second, third, fourth, fifth, sixth = run(search, 6, lambda config: config["x"])
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
+        search = begun(points_to_evaluate=points, memory=tmp_path)
+        configs = run(search, 7, lambda config: config["x"])
+    first, second, third, fourth, fifth, _, last = configs
     assert first == {"x": 0.25, "n": {"z": 3}, "constant": 7}
     assert second == {"x": 0.5, "n": {"z": 2}, "constant": 7}
     assert third["n"] == {"z": 1} and 0 <= third["x"] <= 1
     assert fourth["x"] == 0.75 and 0 <= fourth["n"]["z"] < 5
     assert fifth == {"x": 7.0, "n": {"z": 4}, "constant": 7}
-    assert 0 <= sixth["x"] <= 1
-    assert search.stats["enqueued"] == 5
+    assert 0 <= last["x"] <= 1
+    assert search.stats["enqueued"] == 6
     assert trials(search)[4].value == 7.0
-
-
-def test_a_point_out_of_range_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
-        points = [{"x": 7.0}, {"x": 8.0}]
-        run(begun(points_to_evaluate=points, memory=tmp_path), 3, lambda config: 1.0)
     assert len(caplog.records) == 1 and "x=7.0" in caplog.text
     assert "used as it is" in caplog.text
 
@@ -230,6 +223,8 @@ def test_suggestions_depend_on_the_seed_only() -> None:
     assert run(begun(MIXED_SPACE), 9) == run(begun(MIXED_SPACE), 9)
     assert run(begun(MIXED_SPACE), 2) != run(begun(MIXED_SPACE, seed=1), 2)
     assert run(begun(MIXED_SPACE, seed=None), 2) != run(begun(MIXED_SPACE, seed=None), 2)
+    search = begun()  # and on the id of a trial
+    assert search.suggest("a") == search.suggest("a") != search.suggest("b")
 
 
 def test_a_finite_space_ends_the_search_when_it_is_used_up(
@@ -249,11 +244,6 @@ def test_a_point_that_is_given_twice_does_not_end_the_search() -> None:
     points = [{"x": "a", "y": 0}] * 3
     configs = run(begun(SMALL_SPACE, points_to_evaluate=points), 20, lambda config: config["y"])
     assert len({(config["x"], config["y"]) for config in configs}) == 18
-
-
-def test_the_same_trial_id_gets_the_same_configuration() -> None:
-    search = begun()
-    assert search.suggest("a") == search.suggest("a") != search.suggest("b")
 
 
 def test_a_rule_is_asked_about_nested_choices_as_trials_get_them() -> None:

@@ -298,6 +298,11 @@ def test_all_trials_are_recorded_also_those_whose_end_nobody_tells(
         trial = start(loop.scheduler, trial_id)
         loop.scheduler.on_trial_result(trial, loop.report(trial, 1))
         if trial_id == 9:
+            files = {*tmp_path.rglob("*.jsonl")}
+            with monkeypatch.context() as patch:  # in a fork that goes its own way
+                patch.setattr("os.getpid", lambda: -1)
+                searcher_of(memory=False)
+            assert {*tmp_path.rglob("*.jsonl")} == files
             searcher_of(memory=False)  # the next one
         else:
             del loop
