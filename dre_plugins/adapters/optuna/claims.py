@@ -31,7 +31,7 @@ from dre_plugins.space import Float, Integer, SearchSpace
 # Seconds to wait for a later trial to choose again, and for an earlier one to claim, in turn;
 # choosing and storing take less.
 PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
-# A worker whose trial announced a claim, and began that long before, was killed as it chose.
+# If a trial announced a claim, and began that long before, its worker counts as killed.
 CHOOSING = timedelta(seconds=5)
 # Of w workers in conflict one stays at each move, so w - 1 moves settle it.
 MAX_MOVES = 20

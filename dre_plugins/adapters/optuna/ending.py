@@ -55,7 +55,8 @@ class ExpectedGainCallback:
     Args:
         n_ahead: Number of next trials whose gain is considered, at least 1.
         min_gain: Smallest expected gain for which the study continues, in the unit of the metric,
-            above 0. None: 2 % of the difference of the best trial and the first ten's median.
+            above 0. None: 2 % of the difference between the best trial and the median of the first
+            ten.
         min_n_trials: Complete, feasible trials before which the study never stops, at least 10.
 
     Raises:

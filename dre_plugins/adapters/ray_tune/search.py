@@ -37,11 +37,12 @@ from dre_plugins.space.search_space import SearchSpace
 class DRESearch(RestorableSearcher):
     """Search algorithm using Deep Ranking Ensembles in turns with a universal prior.
 
-    By default, trials 0 to 3 are spread over the space, or come from the portfolio of a common
-    learner. Trials 4 to 19 are proposed by a *universal prior*, a network that was meta-trained on
-    synthetic functions. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi,
-    Pineda Arango and Grabocka, ICLR 2023), ten networks that are trained to rank the trials; see
-    docs/guide/method.md. Arguments that are not listed are those of `AskTell`.
+    By default, trials 0 to 3 are spread over the space; if the parameters are those of a common
+    learner, three of them come from its portfolio. Trials 4 to 19 are proposed by a *universal
+    prior*, a network that was meta-trained on synthetic functions. From trial 20 on it alternates
+    with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023), ten networks
+    that are trained to rank the trials; see docs/guide/method.md. Arguments that are not listed
+    are those of `AskTell`.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, alone
     or beside a scheduler that stops trials early.
@@ -91,8 +92,10 @@ class DRESearch(RestorableSearcher):
         evaluated_rewards: Values of the metric at `points_to_evaluate`, None or NaN for what has
             failed. These configurations are then learnt from instead of run.
         seed: Non-negative seed; None draws one from the operating system.
-        prior: What is known before the first trial, see `AskTell`. A list has a trained prior, or
-            None, for each metric.
+        prior: What is known before the first trial: "auto" recognises common learners, "universal"
+            does not, None is the ensemble alone, and a trained prior is given by its name, as a
+            path or as a `dre_plugins.Prior`, see `AskTell`. A list has a trained prior, or None,
+            for each metric.
         past_results: Past experiments from which a prior is trained, once, in some seconds: what
             `Tuner.fit` has returned, an `ExperimentAnalysis`, a folder of experiments, several of
             these, or a `dre_plugins.MetaDataset`. The name of the metric must be the same. Their
@@ -106,13 +109,17 @@ class DRESearch(RestorableSearcher):
             it, expected gains are weighed against expected costs.
         n_startup_trials: Number of trials that must have ended before a model proposes, see
             `AskTell`; points to evaluate and evaluated ones are among them.
+            None: 4 for the universal prior and 10 for the ensemble, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again, for noisy metrics. Then a
             finite space does not end the experiment.
+        failed: "model" multiplies expected improvements by the predicted probability of success,
+            "worst" ranks failed trials below all others, "ignore" leaves them out.
         stopped: How to count a trial that ended early, neither by returning nor by a limit in
             `RunConfig(stop={…})`. Ray does not tell whether a scheduler stopped it or a class
             reported `done=True`. "pruned" compares it with others at the iterations that it
             reported, as is right with a scheduler; "complete" takes its last value. If no
             other trial has got further, it is complete in either case.
+        settings: Expert settings, see `dre_plugins.Settings`.
         memory: Folder in which studies are recorded, see `AskTell`. With `past_results` the study
             is recorded but does not learn from the folder.
         valid: Rule that configurations must satisfy, see `AskTell`: a function of a configuration

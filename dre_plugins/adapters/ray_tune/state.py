@@ -287,7 +287,7 @@ def _turn_of(state: Any) -> int:
 def _known_to_ray(folder: Path, *, is_over: bool = False) -> list[KnownToRay]:
     """Return Ray's last record of its trials; empty if it is damaged.
 
-    With `is_over` also if a trial runs, in a fraction of the time.
+    With `is_over` it is also empty if a trial runs, which is seen without parsing the record.
     """
     newest = sorted(folder.glob(TRIALS))[-1:]
     try:
