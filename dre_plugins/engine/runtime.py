@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import _thread
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -58,53 +58,72 @@ def _set_count_of_new_threads(n_threads: int) -> None:
 class _ForAllThreads:
     """Change a setting of all threads, for the outermost of nested or concurrent users.
 
-    `change` changes the setting and returns what restores it.
+    An exception of a signal handler may appear between any two calls, and leaves no user behind.
+
+    Args:
+        plan: Returns what changes the setting and what restores it, or None if it is as wanted.
+            It changes nothing itself, so that what restores is known before anything changes.
     """
 
-    def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
-        self._change = change
-        self._lock = threading.Lock()
-        self._n_users = 0
+    def __init__(self, plan: Callable[[], tuple[Callable[[], None], Callable[[], None]] | None]):
+        self._plan = plan
+        # The garbage collector may end a user within the block of another, in the same thread.
+        self._lock = threading.RLock()
+        self._users: set[object] = set()
         self._restore: Callable[[], None] = _nothing
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        with self._lock:
-            if self._n_users == 0:
-                self._restore = self._change()
-            self._n_users += 1
+        user = object()
         try:
+            self._enter(user)
             yield
         finally:
-            with self._lock:
-                self._n_users -= 1
-                if self._n_users == 0:
-                    self._restore()
+            try:
+                self._leave(user)
+            except BaseException:  # of a signal handler, in the middle
+                self._leave(user)
+                raise
+
+    def _enter(self, user: object) -> None:
+        with self._lock:
+            self._users.add(user)
+            planned = self._plan()  # for each user: the program may have set it since the first
+            if planned is not None:
+                change, self._restore = planned
+                change()
+
+    def _leave(self, user: object) -> None:
+        """Forget a user, and restore the setting after the last; do nothing if that was done."""
+        with self._lock:
+            self._users.discard(user)
+            if not self._users:
+                self._restore()
+                self._restore = _nothing
 
 
-def _set_full_precision() -> Callable[[], None]:
-    """Set the highest precision; return what restores the one before."""
+def _nothing() -> None:
+    """Do nothing: the setting was not changed."""
+
+
+def _full_precision_plan() -> tuple[Callable[[], None], Callable[[], None]] | None:
     try:
         before = torch.get_float32_matmul_precision()
     except RuntimeError:  # since torch 2.9, if the user has set it for a type of device
         backends: list[Any] = [getattr(torch.backends, kind).matmul for kind in ("mkldnn", "cuda")]
         before_by_backend = [backend.fp32_precision for backend in backends]
-        for backend in backends:
-            backend.fp32_precision = "ieee"
 
-        def restore() -> None:
-            for backend, precision in zip(backends, before_by_backend, strict=True):
+        def write(precisions: Iterable[str]) -> None:
+            for backend, precision in zip(backends, precisions, strict=True):
                 backend.fp32_precision = precision
 
-        return restore
+        if set(before_by_backend) == {"ieee"}:
+            return None
+        return partial(write, ["ieee"] * len(backends)), partial(write, before_by_backend)
     if before == "highest":
-        return _nothing
-    torch.set_float32_matmul_precision("highest")
-    return lambda: torch.set_float32_matmul_precision(before)
-
-
-def _nothing() -> None:
-    """Do nothing: the setting was not changed."""
+        return None
+    set_precision = torch.set_float32_matmul_precision
+    return partial(set_precision, "highest"), partial(set_precision, before)
 
 
 @cache
@@ -113,16 +132,23 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def _limit_blas() -> Callable[[], None]:
-    """Limit BLAS to one thread; return what restores the number before."""
-    restore: Callable[[], None] = _blas().limit(limits=1).restore_original_limits
-    return restore
+def _one_blas_thread_plan() -> tuple[Callable[[], None], Callable[[], None]] | None:
+    libraries = _blas().lib_controllers
+    before = [library.get_num_threads() for library in libraries]
+
+    def write(counts: Iterable[int]) -> None:
+        for library, count in zip(libraries, counts, strict=True):
+            library.set_num_threads(count)
+
+    if set(before) <= {1}:
+        return None
+    return partial(write, [1] * len(libraries)), partial(write, before)
 
 
-_full_precision = _ForAllThreads(_set_full_precision)
+_full_precision = _ForAllThreads(_full_precision_plan)
 # If training occupies the cores, steps of L-BFGS-B wait for BLAS threads: with one thread, a
 # suggestion takes .10 s instead of .14 s (lab/2026-11-24-blas-threads.md).
-one_blas_thread = _ForAllThreads(_limit_blas)
+one_blas_thread = _ForAllThreads(_one_blas_thread_plan)
 
 
 @contextmanager

@@ -1,9 +1,12 @@
 """Whatever the user does with torch: suggestions are the same, and what was set returns."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -143,15 +146,74 @@ def test_precision_returns_when_the_last_has_left() -> None:
         assert torch.get_float32_matmul_precision() == "medium"
 
 
-def test_blas_has_one_thread_until_the_last_has_left() -> None:
+@contextmanager
+def blas_threads(value: int) -> Iterator[Callable[[], set[int]]]:
+    """Limit BLAS; give what returns the limits of its libraries."""
     blas = ThreadpoolController().select(user_api="blas")
 
     def counts() -> set[int]:
         return {library["num_threads"] for library in blas.info()}
 
-    with blas.limit(limits=2):
+    with blas.limit(limits=value):
+        yield counts
+        assert counts() == {value}
+
+
+def test_blas_has_one_thread_until_the_last_has_left() -> None:
+    with blas_threads(2) as counts, one_blas_thread():
         with one_blas_thread():
-            with one_blas_thread():
-                assert counts() == {1}
             assert counts() == {1}
-        assert counts() == {2}
+        assert counts() == {1}
+
+
+class Alarm(Exception):
+    """What a signal handler raises."""
+
+
+def alarm_at(moment: int) -> Callable[..., None]:
+    """Return a profiler that raises where Python runs signal handlers: at and after calls."""
+    moments = count()
+
+    def raise_there(_: object, event: str, __: object) -> None:
+        if event in ("call", "c_return") and next(moments) == moment:
+            raise Alarm
+
+    return raise_there
+
+
+@pytest.mark.parametrize(
+    ("state", "block"),
+    [
+        (lambda: precision("medium"), partial(isolated, n_threads=3)),
+        (lambda: precision_of_backend("bf16"), isolated),
+        (lambda: blas_threads(2), one_blas_thread),
+    ],
+    ids=["precision", "precision of a backend", "BLAS"],
+)
+def test_an_alarm_at_any_moment_leaves_no_setting_behind(
+    state: Callable[[], AbstractContextManager[object]],
+    block: Callable[[], AbstractContextManager[None]],
+) -> None:
+    n_threads = torch.get_num_threads()
+    for moment in count():
+        with state():  # which sees that it is as before
+            try:
+                sys.setprofile(alarm_at(moment))
+                with block():
+                    pass
+                break
+            except Alarm:
+                pass
+            finally:
+                sys.setprofile(None)
+            assert torch.get_num_threads() == n_threads
+    assert moment > 10
+
+
+def test_a_precision_that_is_set_meanwhile_changes_nothing_and_returns() -> None:
+    with precision("medium"):
+        torch.set_float32_matmul_precision("highest")
+        with inside_elsewhere():
+            torch.set_float32_matmul_precision("medium")
+            with isolated():
+                assert torch.get_float32_matmul_precision() == "highest"
