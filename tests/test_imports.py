@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -47,13 +46,9 @@ def run(code: str, *, missing: set[str] = frozenset()) -> str:
 
 
 def seconds(code: str) -> float:
-    """Best of five runs: other processes can only make an interpreter slower."""
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        run(code)
-        times.append(time.perf_counter() - start)
-    return min(times)
+    """Best of five runs, in processor time: other processes can only make code slower."""
+    timed = f"import time\nstart = time.process_time()\n{code}\nprint(time.process_time() - start)"
+    return min(float(run(timed)) for _ in range(5))
 
 
 def test_import_loads_nothing_heavy():
@@ -63,7 +58,7 @@ def test_import_loads_nothing_heavy():
 
 
 def test_import_is_fast():
-    assert seconds("import dre_plugins") - seconds("pass") < LIMIT_SECONDS
+    assert seconds("import dre_plugins") < LIMIT_SECONDS
 
 
 @pytest.mark.slow

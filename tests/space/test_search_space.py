@@ -287,6 +287,6 @@ def test_a_pool_is_encoded_fast() -> None:
     conditions = [Condition(f"p{i}", "c0", ("x",)) for i in range(4)]
     space = SearchSpace(domains, conditions)
     pool = sobol(14, 4096, np.random.default_rng(0))
-    start = time.perf_counter()
+    start = time.process_time()
     space.features(space.canonical(pool))
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 0.1

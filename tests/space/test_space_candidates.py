@@ -178,9 +178,9 @@ class TestMutate:
     def test_is_fast(self) -> None:
         """About 0.7 ms measured; the bound only catches a loop over children."""
         parents = sobol(SPACE.n_parameters, 20, rng())
-        start = time.perf_counter()
+        start = time.process_time()
         mutate(SPACE, parents, 512, rng())
-        assert time.perf_counter() - start < 0.1
+        assert time.process_time() - start < 0.1
 
 
 class TestEnumerate:

@@ -156,9 +156,9 @@ def test_a_small_space_is_exhausted_without_repeats(caplog: pytest.LogCaptureFix
     study = optuna.create_study(sampler=tiny_sampler())
     with caplog.at_level(logging.INFO, logger="optuna.dre_plugins"):
         study.optimize(small_objective, n_trials=18)
-        start = time.perf_counter()
+        start = time.process_time()
         study.optimize(small_objective, n_trials=4)
-    assert time.perf_counter() - start < 4.0
+    assert time.process_time() - start < 4.0
     points = [tuple(trial.params.values()) for trial in study.trials]
     assert len(set(points[:18])) == 18
     assert sources(study)[18:] == ["exhausted"] * 4
