@@ -37,7 +37,10 @@ def _tune(folder, worker):
     study = optuna.load_study(
         study_name=f"study {worker % N_STUDIES}", storage=_storage(folder), sampler=sampler
     )
-    study.optimize(objective, n_trials=N_TRIALS)
+    study.optimize(objective, n_trials=1)
+    while not (folder / "all have begun").exists():  # else it could end before it is killed
+        time.sleep(0.01)
+    study.optimize(objective, n_trials=N_TRIALS - 1)
     assert sampler.stats["memory_errors"] == 0
     assert sampler.stats["past_studies"] >= N_PAST  # another study may have begun before
 
@@ -66,6 +69,7 @@ def test_killed_processes_damage_nothing_and_lose_no_trial_that_had_ended(tmp_pa
     deadline = time.monotonic() + SLOWEST
     while len(files_of(memory)) < N_PAST + N_WORKERS and time.monotonic() < deadline:
         time.sleep(0.05)
+    (tmp_path / "all have begun").touch()
     killed = _killed()
     rng = random.Random(1)
     for worker in killed:

@@ -63,7 +63,7 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_suggestion(tmp_path: Path, k
     study = worker.study_in(url)
     study.optimize(worker.slow_objective, n_trials=6)
     before = worker.complete(study)
-    first = context.Process(target=worker.work_and_die, args=(url, 20, 2))
+    first = context.Process(target=worker.work_and_die, args=(url, 10**6, 2))
     second = context.Process(target=worker.work, args=(url, 20))
     first.start()
     second.start()
