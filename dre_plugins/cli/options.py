@@ -97,7 +97,9 @@ def check_writable(path: Path, suffixes: Sequence[str]) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Raise a ValueError unless the folder of a file exists."""
+    """Raise a ValueError unless the folder of a file exists, and the file is no folder itself."""
+    if path.is_dir():
+        raise ValueError(f"Cannot write {str(path)!r}: it is a folder; name a file in it.")
     if not path.parent.is_dir():
         raise ValueError(
             f"Cannot write {str(path)!r}: make the folder {str(path.parent)!r} first."

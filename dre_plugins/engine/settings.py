@@ -132,11 +132,6 @@ class FittingSettings:
         require(0 < self.support_share < 1, "support_share", self.support_share, "between 0 and 1")
 
 
-def check_acquisition(name: str) -> None:
-    """Raise a ValueError unless there is an acquisition function of that name."""
-    require(name in ACQUISITION_NAMES, "acquisition", name, f"one of {ACQUISITION_NAMES}")
-
-
 def check_device(device: str) -> None:
     """Raise a ValueError unless torch can compute on `device`; "cpu" does not import torch."""
     if device == "cpu":
@@ -179,7 +174,8 @@ class Preset:
     universal_turns: bool = True
 
     def __post_init__(self) -> None:
-        check_acquisition(self.acquisition)
+        is_known = self.acquisition in ACQUISITION_NAMES
+        require(is_known, "acquisition", self.acquisition, f"one of {ACQUISITION_NAMES}")
         require(self.tempering > 0, "tempering", self.tempering, "positive")
         is_slope = self.first_slope is None or self.first_slope > 0
         require(is_slope, "first_slope", self.first_slope, "positive or None")

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from dre_plugins.engine.files import atomic_write, make_folder, regular
@@ -89,13 +89,14 @@ class Recorder:
     def __init__(self, folder: Path, header: Header) -> None:
         self._folder = folder
         self._header = header
-        self._lock = Lock()
+        self._lock = RLock()  # a garbage collection during `write` may end another searcher
         self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._path: Path | None = None
         self._process = os.getpid()
         self._spaces: list[SearchSpace] = []
+        self._stopped: dict[int, Trial | None] = {}  # as written last, None if it was not stopped
         self._synced = 0.0
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -110,7 +111,7 @@ class Recorder:
         is_stopped: bool = False,
         source: str = "",
     ) -> None:
-        """Append a trial that has ended, larger values are better.
+        """Append a trial that has ended, larger values are better, unless it stopped like that.
 
         A ValueError or TypeError says that a value is of a type that no file can hold.
         """
@@ -118,6 +119,8 @@ class Recorder:
         with self._lock:
             if self._process != os.getpid():  # after a fork
                 self._begin_anew()
+            if is_stopped and self._stopped.get(number) == trial:
+                return
             # The space first, as its error names the parameter.
             head = b"" if space in self._spaces else space_line(space)
             line = trial_line(number, ended, self._header)
@@ -131,10 +134,11 @@ class Recorder:
                 raise
             if space not in self._spaces:
                 self._spaces.append(space)
+            self._stopped[number] = trial if is_stopped else None
 
     def _append(self, lines: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)  # else Windows adds \r
-        path = self._path
+        path, is_new = self._path, self._path is None
         if path is None:
             make_folder(self._folder)
             path = self._folder / f"{self._header.study}-{uuid.uuid4().hex[:12]}{SUFFIX}"
@@ -146,16 +150,16 @@ class Recorder:
             try:
                 while lines:
                     lines = lines[os.write(descriptor, lines) :]
-                if is_due and self._path is not None:
+                if is_due and not is_new:
                     os.fsync(descriptor)
                     self._synced = time.monotonic()
             finally:
                 os.close(descriptor)
         except OSError:
-            if self._path is None:
+            if is_new:
                 path.unlink(missing_ok=True)  # it has no trial, and would count as damaged
             raise
-        if self._path is None:
+        if is_new:
             self._path, self._synced = path, time.monotonic()
             weakref.finalize(self, _sync, path, self._process)  # at the study's end
 
@@ -207,8 +211,7 @@ def _goes_on(before: Trial, trial: Trial) -> bool:
 
 def _agree(before: Any, value: Any) -> bool:
     """Return whether two values are equal, floats up to the rounding of two search spaces."""
-    are_floats = isinstance(before, float) and isinstance(value, float)
-    if not are_floats:
+    if not (isinstance(before, float) and isinstance(value, float)):
         return bool(before == value)
     return math.isclose(before, value, rel_tol=1e-9, abs_tol=1e-12)
 
@@ -305,17 +308,14 @@ def _trial_in(state: Mapping[str, Any], header: Header) -> RecordedTrial:
     values = _floats(state["values"])
     is_one = len(header.directions) == 1
     rungs = {float(step): float(from_plain(value)) for step, value in state["rungs"]}
+    violations = _floats(state["constraints"].values())
     trial = Trial(
-        configuration={
-            str(name): from_plain(value) for name, value in state["configuration"].items()
-        },
+        configuration={str(n): from_plain(value) for n, value in state["configuration"].items()},
         state=TrialState(state["state"]),
         value=values[0] if is_one and values else None,
         rungs={step: value for step, value in rungs.items() if math.isfinite(step)},
         objectives=() if is_one else tuple(values),
-        constraints=dict(
-            zip(state["constraints"], _floats(state["constraints"].values()), strict=True)
-        ),
+        constraints=dict(zip(state["constraints"], violations, strict=True)),
     )
     return RecordedTrial(
         Directions.of(header.directions).in_users_sign(trial),

@@ -33,9 +33,11 @@ class ParameterAxis:
         return isinstance(self.domain, _NUMBERS)
 
     @property
-    def is_log(self) -> bool:
-        """Whether the axis is logarithmic."""
-        return isinstance(self.domain, (Float, Integer)) and self.domain.scale == "log"
+    def scale(self) -> str:
+        """Return "linear", "log", or "power" of ten where Matplotlib draws no logarithmic axis."""
+        if not isinstance(self.domain, (Float, Integer)) or self.domain.scale != "log":
+            return "linear"
+        return "log" if 1e-150 <= self.domain.low and self.domain.high <= 1e150 else "power"
 
     @property
     def is_curve(self) -> bool:
@@ -46,22 +48,23 @@ class ParameterAxis:
         """Return the places of coordinates `[C]` on the axis; None: of the plotted values."""
         units = self.units if units is None else units
         if isinstance(self.domain, _NUMBERS):
-            return self.domain.numbers(units)
+            numbers = self.domain.numbers(units)
+            return np.log10(numbers) if self.scale == "power" else numbers
         return self.domain.index(units)
 
     def edges(self) -> Array:
         """Return the borders between the places, outer ones included `[G + 1]`."""
-        places = np.log(self.places()) if self.is_log else self.places()
+        places = np.log(self.places()) if self.scale == "log" else self.places()
         steps = np.diff(places) if len(places) > 1 else np.ones(1)
         first, last = places[:1] - steps[:1] / 2, places[-1:] + steps[-1:] / 2
         edges = np.concatenate([first, (places[1:] + places[:-1]) / 2, last])
-        return np.exp(edges) if self.is_log else edges
+        return np.exp(edges) if self.scale == "log" else edges
 
     def label(self, panel: Axes, side: Literal["x", "y"]) -> None:
         """Write the name and the values beside one side of a panel."""
         axis = panel.xaxis if side == "x" else panel.yaxis
-        axis.set_label_text(plain(self.name))
-        if self.is_log:
+        axis.set_label_text(plain(self.name) + " (power of ten)" * (self.scale == "power"))
+        if self.scale == "log":
             (panel.set_xscale if side == "x" else panel.set_yscale)("log")
         if not self.is_number:
             names = [_short(self.domain.from_unit(unit)) for unit in self.units.tolist()]
@@ -73,8 +76,7 @@ def axis_of(space: SearchSpace, name: str, n_points: int) -> ParameterAxis:
     require(name in space.names, "params", name, f"among {list(space.names)}")
     domain = space.domains[name]
     n_values = domain.n_values
-    is_listed = not isinstance(domain, _NUMBERS)
-    if n_values is not None and (is_listed or n_values <= n_points):
+    if n_values is not None and (not isinstance(domain, _NUMBERS) or n_values <= n_points):
         units = domain.centres(np.arange(n_values, dtype=np.float64))
     else:
         units = np.unique(domain.snap(np.linspace(0.0, 1.0, n_points)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space.base import Domain, match_key, naming_parameter
+from dre_plugins.space.base import Domain, is_real, match_key, naming_parameter
 from dre_plugins.space.discrete import Categorical, ordered_choices
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
@@ -30,9 +30,14 @@ def space_of(
 
 
 def _domain_of(name: str, given: Domain | Sequence[Any], ordered: bool) -> Domain:
+    if isinstance(given, Domain):
+        return given
+    # A pair of numbers is more likely a range, as other libraries take it.
+    is_range = isinstance(given, tuple) and len(given) == 2 and all(map(is_real, given))
+    is_list = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
+    wanted = "a domain of dre_plugins.space, such as Float(0.0, 1.0), or a list of choices"
+    require(is_list and not is_range, f"Parameter {name!r}", given, wanted)
     with naming_parameter(name):
-        if isinstance(given, Domain):
-            return given
         return ordered_choices(given) if ordered else Categorical(given)  # type: ignore[arg-type]
 
 

@@ -6,6 +6,7 @@ Trained priors are in `dre_plugins.transfer`, which is imported, with torch, onl
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from dre_plugins.engine.settings import Preset, get_preset, require
 from dre_plugins.recommend.prior import (
@@ -54,14 +55,9 @@ def _universal(given: object) -> UniversalFile | None:
     return None if network is None else UniversalFile(os.fspath(given), network)
 
 
-def _trained(given: object) -> PriorLike | None:
+def _trained(given: Any) -> PriorLike | None:
     if given is None or isinstance(given, PriorLike):
         return given
-    if not isinstance(given, (str, os.PathLike)):
-        raise ValueError(
-            "prior must be a Prior, a name, a path, None, or a list of these with one for each "
-            f"objective, got {given!r}."
-        )
     from dre_plugins.transfer.prior import Prior
 
     return Prior.load(given)

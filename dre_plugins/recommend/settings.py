@@ -9,7 +9,6 @@ from dre_plugins.engine.settings import (
     ACQUISITION_NAMES,
     DEFAULT_ACQUISITIONS,
     Preset,
-    check_acquisition,
     check_device,
     get_preset,
     require,
@@ -60,15 +59,11 @@ class Settings:
     order_numeric_choices: bool = True
 
     def __post_init__(self) -> None:
-        preset = get_preset(self.preset)
-        if self.acquisition is not None:
-            check_acquisition(self.acquisition)
-            is_default = preset == get_preset("default")
-            is_offered = not is_default or self.acquisition in DEFAULT_ACQUISITIONS
-            remedy = (
-                f"one of {DEFAULT_ACQUISITIONS}, or with preset='paper' one of {ACQUISITION_NAMES}"
-            )
-            require(is_offered, "acquisition", self.acquisition, remedy)
+        is_default = get_preset(self.preset) == get_preset("default")
+        offered = DEFAULT_ACQUISITIONS if is_default else ACQUISITION_NAMES
+        others = f", or with preset='paper' one of {ACQUISITION_NAMES}" if is_default else ""
+        is_offered = self.acquisition in (None, *offered)
+        require(is_offered, "acquisition", self.acquisition, f"one of {offered}{others}")
         for name, least in (("n_threads", 1), ("max_history", 2)):
             value = getattr(self, name)
             is_count = is_integer(value) and value >= least

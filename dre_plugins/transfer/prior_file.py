@@ -65,14 +65,15 @@ def save(path: str | os.PathLike[str], prior: Prior) -> None:
 
 def load(prior: str | os.PathLike[str]) -> Prior:
     """Return a prior that is named or given by its path, see `Prior.load`."""
-    shipped, path = names(), Path(prior)
+    given = os.fspath(prior) if isinstance(prior, os.PathLike) else prior
+    shipped, path = names(), Path(given if isinstance(given, str) else "")
     if isinstance(prior, str) and prior in shipped:
         path = CATALOGUE / f"{prior}.safetensors"
     if not path.is_file():
         raise PriorError(
-            f"prior must be one of {shipped} or the path of a file, got {os.fspath(prior)!r}; a "
-            f"study also takes 'auto' (that of the learner which it tunes), {UNIVERSAL!r} (of "
-            "functions on any space) and None (nothing)."
+            f"prior must be one of {shipped} or the path of a file, got {given!r}; a study also "
+            f"takes 'auto' (that of the learner which it tunes), {UNIVERSAL!r} (of functions on "
+            "any space), None (nothing), a Prior, and a list with one for each objective."
         )
     try:
         content = regular(path).read_bytes()

@@ -37,9 +37,8 @@ def test_list(dre, memory, tmp_path):
     assert "lr, layers" in words(dre("memory", "list"))
     filtered = dre("memory", "list", "--parameter", "lr").output
     assert "wine" in filtered and "iris" not in filtered
-    assert (
-        "no study has the parameters ['Lr']" in dre("memory", "list", "--parameter", "Lr").stderr
-    )
+    said = dre("memory", "list", "--parameter", "Lr").stderr
+    assert "no study has the parameters ['Lr']" in said
     printed = dre("memory", "list", "--memory", tmp_path / "none")
     assert "wine" not in printed.output
     assert f"there are no studies in {tmp_path / 'none'}" in printed.stderr

@@ -62,6 +62,7 @@ def test_a_storage_is_taken_like_a_file(dre, studies, tasks, tmp_path):
         (["--device", "tpu"], 1, "'tpu'"),
         (["--seed", -1], 1, "--seed"),
         (["--checkpoint", "no/such/state"], 1, "folder"),
+        (["--checkpoint", ".", "--steps", 0], 1, "'.': it is a folder"),  # before the training
         (["--resume"], 2, "--checkpoint"),
     ],
 )
@@ -126,15 +127,6 @@ def test_all_kinds_of_parameters_can_be_shown():
     console = Console(width=160, markup=False, file=io.StringIO())
     console.print(space_table(space))
     text = console.file.getvalue()
-    for part in (
-        "0 … 1, step 0.25",
-        "1 … 1024, log",
-        "0 ± 2",
-        "16 < 32 < 64",
-        "c11, … 8 more",
-        "'[a]'",
-        "ordinal is 16 or 32",
-        "2 ≤ integer",
-        "not always known",
-    ):
+    domains = ("0 … 1, step 0.25", "1 … 1024, log", "0 ± 2", "16 < 32 < 64", "c11, … 8 more")
+    for part in (*domains, "'[a]'", "ordinal is 16 or 32", "2 ≤ integer", "not always known"):
         assert part in text

@@ -70,6 +70,18 @@ def test_a_normal_distribution_is_an_axis_of_numbers(settings):
     assert line.get_xdata()[[0, -1]] == pytest.approx([-8.0, 8.0])
 
 
+@pytest.mark.parametrize("ends", [(1e-250, 1e250), (1e290, 1e308), (1e-320, 1e-310)])
+def test_a_logarithmic_range_that_matplotlib_cannot_draw_is_shown_in_powers_of_ten(settings, ends):
+    study = AskTell({"x": Float(*ends, "log"), "y": Float(0.0, 1.0)}, seed=0)
+    for place in range(3):
+        study.add({"x": ends[place % 2], "y": 0.5 * place}, place)
+    for params in ("x", ["x", "y"]):
+        panel = plots.plot_predicted_ranks(study, params, settings=settings)[0]
+        panel.figure.canvas.draw()
+        assert panel.get_xlabel() == "x (power of ten)"
+        assert panel.lines[-1].get_xdata() == pytest.approx(np.log10(ends[:1]))
+
+
 @pytest.mark.slow
 def test_they_need_no_optuna():
     code = (

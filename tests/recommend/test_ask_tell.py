@@ -94,6 +94,12 @@ def test_what_no_study_can_be_of_is_refused_by_name(
 def test_choices_that_cannot_be_searched_are_refused_by_the_name_of_their_parameter() -> None:
     with pytest.raises(ValueError, match="Parameter 'x': 1 is listed twice"):
         AskTell({"y": [1, 2], "x": [1, 1]})
+    # A pair may be a range; other libraries have domains of their own.
+    for wrong in ((0.0, 1.0), (1, 9), {"low": 0.0, "high": 1.0}, "ab", object()):
+        with pytest.raises(
+            ValueError, match=r"'x' must be a domain .*Float\(0\.0, 1\.0\), or a list"
+        ):
+            AskTell({"x": wrong})
     settings = Settings(order_numeric_choices=False)
     assert AskTell({"x": [1, 2]}, settings=settings).space.domains["x"] == Categorical((1, 2))
 

@@ -16,7 +16,7 @@ from dre_plugins.recommend.settings import Settings
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("acquisition", "ucb", "acquisition.*'ei'.*'ucb'"),
+        ("acquisition", "ucb", "acquisition must be .*'ei'.*, or with preset='paper' .*'ucb'"),
         ("acquisition", "lcb", "acquisition.*'ei'.*preset='paper'.*'lcb'"),
         ("preset", "huge", "preset.*'default'.*'huge'"),
         ("preset", ["default"], r"preset.*'default'.*got \['default'\]"),
@@ -58,9 +58,6 @@ def test_every_field_reaches_the_recommender() -> None:
             assert field.name in shared
             assert getattr(made, field.name) == getattr(chosen, field.name)
     assert (made.n_startup_trials, made.allow_duplicates, made.failed) == (2, True, "ignore")
-
-
-def test_the_defaults_are_those_of_the_recommender() -> None:
     assert Settings().for_recommender() == RecommenderSettings()
 
 

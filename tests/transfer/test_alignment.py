@@ -100,6 +100,8 @@ class TestMatching:
             ("max_depth", "max_depth", "name"),
             ("max-depth", "Max_Depth", "name"),
             ("min.samples", "min_samples", "name"),
+            ("ownName", "model.own_name", "name"),
+            ("ownName", "ownname", "name"),
             ("max_depth", "model__max_depth", "name"),
             ("params/max_depth", "classifier:tree:max_depth", "name"),
             ("optimizer.width", "width", "name"),

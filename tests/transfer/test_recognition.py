@@ -1,5 +1,6 @@
 """Which learner a study tunes, from search spaces as tutorials write them."""
 
+import re
 from itertools import chain
 
 import pytest
@@ -37,6 +38,10 @@ DOMAINS: dict[str, Domain] = {
     "classifier": Categorical(("SVC", "RandomForest")),
     **{"log10_C": Float(-3.0, 3.0), "log10_gamma": Float(-5.0, 0.0)},
 }
+
+
+def in_camel_case(name: str) -> str:
+    return re.sub("(?<!_)_([a-zA-Z])", lambda match: match[1].upper(), name)
 
 
 def space_of(names: str, **domains: Domain) -> dict[str, Domain]:
@@ -171,6 +176,8 @@ TUTORIALS: dict[str | None, dict[str, dict[str, Domain]]] = {
 def test_what_a_tutorial_tunes(learner: str | None, tutorial: str) -> None:
     space = TUTORIALS[learner][tutorial]
     assert recognised(space) == learner, scores_of(space)
+    scores = scores_of({in_camel_case(name): domain for name, domain in space.items()})
+    assert scores == scores_of(space)
 
 
 def test_one_parameter_is_too_little_unless_a_prefix_names_the_learner() -> None:

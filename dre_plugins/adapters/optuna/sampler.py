@@ -173,6 +173,8 @@ class DRESampler(BaseSampler):
         is_sampler = independent_sampler is None or isinstance(independent_sampler, BaseSampler)
         require(is_sampler, "independent_sampler", independent_sampler, "a sampler, or None")
         self._independent_sampler = independent_sampler
+        is_flag = isinstance(warn_independent_sampling, bool)
+        require(is_flag, "warn_independent_sampling", warn_independent_sampling, "True or False")
         n_startup = N_STARTUP_TRIALS if n_startup_trials is None else n_startup_trials
         # No model can know the parameters of the first trial.
         self._warns_from = max(n_startup, 1) if warn_independent_sampling else float("inf")
@@ -329,11 +331,10 @@ class DRESampler(BaseSampler):
         if is_first and choice.source:  # the prior replaces the model's suggestion
             self.stats.subtract([choice.source, "suggestions"])
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
-        recommender = self._recommender(study, trial, space, stats)
-        fixed = within(trial.params, domains)
+        suggest = self._recommender(study, trial, space, stats).suggest
         # Parameters of a new branch begin with the best member of a portfolio.
         index = self._study_prior(study, trial, name).place(trial.number, bool(choice.values))
-        suggestion = recommender.suggest((), 1, index=index, fixed=fixed)[0]
+        suggestion = suggest((), 1, index=index, fixed=within(trial.params, domains))[0]
         if is_first:
             self._reporter.explain(study, trial, suggestion.explanation)
         choice.prior_suggestion = suggestion.configuration

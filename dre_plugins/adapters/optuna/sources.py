@@ -28,7 +28,7 @@ _PASSWORD = re.compile(r"(?<=://)(?P<user>[^:/]*):(?P<first>.+)@|[?&]password=(?
 
 
 def metadata_from_studies(
-    studies: Source | Sequence[Source], *, study_names: Collection[str] | None = None
+    past_studies: Source | Sequence[Source], *, study_names: Collection[str] | None = None
 ) -> MetaDataset:
     """Return Optuna's studies as metadata; nothing is written to a storage.
 
@@ -36,18 +36,18 @@ def metadata_from_studies(
     searched are counted in `skipped`. Parameters that have one value only are left out.
 
     Args:
-        studies: A study, a storage or the URL of one, such as "sqlite:///study.db", or several.
+        past_studies: A study, a storage, the URL of one, such as "sqlite:///study.db", or several.
         study_names: The studies to keep, or one of them; None: all.
 
     Raises:
         ValueError: A storage cannot be read, or has no study of a name in `study_names`.
     """
-    if isinstance(studies, (optuna.Study, BaseStorage, str)):
-        studies = [studies]
-    remedy = "a study, a storage, the URL of one, or a list of these; of a table, from_table"
-    is_list = isinstance(studies, Iterable) and not hasattr(studies, "keys")  # as data frames have
-    require(is_list, "studies", studies, remedy)
-    sources = [*studies]
+    given = past_studies
+    sources = [given] if isinstance(given, (optuna.Study, BaseStorage, str)) else given
+    remedy = "a study, a storage, the URL of one, a list of these, or from_table(…) of a table"
+    is_list = isinstance(sources, Iterable) and not hasattr(sources, "keys")  # as data frames have
+    require(is_list, "past_studies", sources, remedy)
+    sources = [*sources]
     named = [study_names] if isinstance(study_names, str) else study_names
     wanted = None if named is None else set(named)
     names: list[str] = []
@@ -89,7 +89,7 @@ def _studies(
         return
     if not isinstance(source, BaseStorage):
         raise ValueError(
-            f"studies has {source!r}; give Optuna studies, storages or the URLs of storages."
+            f"past_studies has {source!r}; give Optuna studies, storages or the URLs of storages."
         )
     for name in optuna.get_all_study_names(source):
         is_wanted = wanted is None or name in wanted

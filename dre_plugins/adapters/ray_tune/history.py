@@ -59,7 +59,7 @@ def mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
 def config_in(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration in a result, which Ray flattens for searchers."""
     prefix = "config/"
-    return {k.removeprefix(prefix): v for k, v in result.items() if k.startswith(prefix)}
+    return {k.removeprefix(prefix): v for k, v in result.items() if str(k).startswith(prefix)}
 
 
 def key_of_trial(study: AskTell, number: int) -> Hashable:
@@ -118,7 +118,7 @@ class LearningSearcher(Searcher):
             self._warn_once(
                 f"Trial {trial_id} has ended without a number for {self._metric!r}, so that it "
                 "counts by its earlier reports, or as failed; it reports "
-                f"{sorted(name for name in result if not name.startswith('config/'))}. "
+                f"{sorted(n for n in map(str, result) if not n.startswith('config/'))}. "
                 "Further ones are not mentioned.",
                 "missing",
             )

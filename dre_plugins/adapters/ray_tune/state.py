@@ -37,8 +37,8 @@ TURN = re.compile(r"-[01]$")
 # Files that Ray writes itself, and how it writes objects there.
 TRIALS = "experiment_state-*.json"
 OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
-# Of each trial they hold a text of JSON, so that this is in them while a trial runs.
-RUNNING = json.dumps(json.dumps({"status": "RUNNING"})[1:-1])[1:-1].encode()
+# Of each trial they hold a text of JSON with this line while it runs; its parameters are indented.
+RUNNING = json.dumps(json.dumps({"status": "RUNNING"}, indent=2)[1:-2])[1:-1].encode()
 # All that reading these files may raise; of their objects, classes may be gone.
 _DAMAGES = (
     *(AttributeError, EOFError, ImportError, LookupError, OSError, TypeError, ValueError),

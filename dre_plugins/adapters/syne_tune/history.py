@@ -65,8 +65,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         require(is_space, "config_space", config_space, "domains by name")
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
         ordered = checked_settings(settings).order_numeric_choices
-        for searcher, process in [*_REPORTING.items()]:  # their tuners may have ended
-            _record_running(searcher.study, process)
+        for reference in _REPORTING.keyrefs():  # a copy, to which other threads add nothing
+            if (searcher := reference()) is not None:  # its tuner may have ended
+                _record_running(searcher.study, _REPORTING[searcher])
         self._study = AskTell(
             space_of(config_space, ordered=ordered),
             direction=self._direction,
@@ -135,9 +136,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     def suggest(self, **kwargs: Any) -> dict[str, Any] | None:
         """Return the next configuration, or None when a finite space is used up."""
         self._fail_silent_trials()
-        self._to_restart = [
-            number for number in self._to_restart if self._study.is_running(number)
-        ]
+        self._to_restart = [*filter(self._study.is_running, self._to_restart)]
         if self._to_restart:
             number = self._to_restart.pop(0)
             configuration = dict(self._study.trials[number].configuration)
@@ -168,10 +167,8 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     def on_trial_add(self, trial_id: int, config: Mapping[str, Any]) -> None:
         """Learn the id of a trial that was suggested, or of one that comes from elsewhere."""
         key = self._key(config)
-        if (
-            self._by_trial_id.get(trial_id, (None, None))[0] != key
-            or key in self._without_id.values()
-        ):
+        is_known = self._by_trial_id.get(trial_id, (None,))[0] == key
+        if not is_known or key in self._without_id.values():
             self._by_trial_id[trial_id] = key, self._number_for(trial_id, key, config)
 
     def on_trial_error(self, trial_id: int, config: Mapping[str, Any] | None = None) -> None:

@@ -278,7 +278,7 @@ def matching_names(
                 used.add(theirs[key])
 
     def join_all(are_clear: bool, learners: Collection[str] | None) -> None:
-        for form in (str, normalised, without_prefix, without_learner):
+        for form in (str, str.casefold, normalised, without_prefix, without_learner):
             ours, theirs = _unique(sources, form), _unique(targets, form)
             if are_clear:
                 ours = {key: name for key, name in ours.items() if not is_ambiguous(name)}

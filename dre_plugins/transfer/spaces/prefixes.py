@@ -22,12 +22,14 @@ Change = Callable[[Array], Array]
 
 _PREFIX = re.compile(r"^.*(?:__|[/:.])(?=[^/:.])")
 _SEPARATORS = re.compile(r"[\W_]+")
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # Longer words first: ``random_forest`` before ``forest``.
 _LEARNER_WORDS = sorted(
     ((word, key) for key, learner in LEARNERS.items() for word in learner.prefixes),
     key=lambda entry: (-len(entry[0]), entry[0]),
 )
+_LEARNERS = frozenset(word for word, _ in _LEARNER_WORDS)
 # Words with other meanings (``lr_decay``): they name a learner only before one of its parameters.
 _SHORT = ("cat", "logit", "lr")
 # Words that name a part of a pipeline without saying what it is.
@@ -37,12 +39,18 @@ _N_KEPT = 1024
 
 
 def normalised(name: str) -> str:
-    """Return a name without case and with `_` for every separator.
+    """Return a name without case, with `_` for every separator and between words of camelCase.
 
-    >>> normalised("Max-Depth"), normalised("model__max_depth")
-    ('max_depth', 'model_max_depth')
+    Names of classes and learners (``CatBoost``, ``catBoost``) stay whole.
+
+    >>> normalised("Max-Depth"), normalised("model__max_depth"), normalised("catBoost.maxDepth")
+    ('max_depth', 'model_max_depth', 'catboost_max_depth')
     """
-    return _SEPARATORS.sub("_", name.casefold()).strip("_")
+    words = [
+        word if word[:1].isupper() or word.casefold() in _LEARNERS else _HUMPS.sub("_", word)
+        for word in _SEPARATORS.split(name)
+    ]
+    return "_".join(words).casefold().strip("_")
 
 
 def without_prefix(name: str) -> str:
@@ -114,9 +122,8 @@ CONVENTIONS: Mapping[str, tuple[Change, Change]] = {
     **dict.fromkeys(("inverse", "inv"), (_inverse, _inverse)),
 }
 
-# The strength of a penalty and its inverse, by normalised names.
-_STRENGTHS = frozenset({"alpha", "lambda", "reg_param"})
-_INVERSE_STRENGTHS = frozenset({"c", "cost"})
+# By normalised names: 1 for the strength of a penalty, -1 for its inverse.
+_STRENGTHS = {"alpha": 1, "lambda": 1, "reg_param": 1, "c": -1, "cost": -1}
 
 
 def change_of(source: str, target: str) -> Change | None:
@@ -128,9 +135,7 @@ def change_of(source: str, target: str) -> Change | None:
     [10.0]
     """
     (ours, our_word), (theirs, their_word) = _split(source), _split(target)
-    is_inverse = (ours in _STRENGTHS and theirs in _INVERSE_STRENGTHS) or (
-        ours in _INVERSE_STRENGTHS and theirs in _STRENGTHS
-    )
+    is_inverse = _STRENGTHS.get(ours, 0) * _STRENGTHS.get(theirs, 0) < 0
     if our_word == their_word and not is_inverse:
         return None
     steps = [CONVENTIONS[our_word][0]] if our_word else []

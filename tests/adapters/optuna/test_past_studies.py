@@ -101,17 +101,17 @@ def test_past_studies_with_nothing_to_learn_from_are_refused_at_once(past):
         DRESampler(past_studies=past)
 
 
-def test_a_data_frame_is_no_list_of_studies():
-    with pytest.raises(ValueError, match="of a table, from_table"):
-        DRESampler(past_studies=past_study(0).trials_dataframe())
-
-
 @pytest.mark.parametrize(
-    "argument", ["past_studies", "valid", "constraints_func", "independent_sampler"]
+    ("argument", "value", "message"),
+    [
+        ("past_studies", optuna.create_study().trials_dataframe(), "a study, .* of a table"),
+        *((name, 3, "") for name in ("valid", "constraints_func", "independent_sampler")),
+        ("warn_independent_sampling", "no", "True or False"),
+    ],
 )
-def test_arguments_of_another_kind_are_refused_by_name(argument):
-    with pytest.raises(ValueError, match=rf"{argument.removeprefix('past_')} must be .*, got 3"):
-        DRESampler(**{argument: 3})
+def test_arguments_of_another_kind_are_refused_by_name(argument, value, message):
+    with pytest.raises(ValueError, match=rf"^{argument} must be {message}.*, got "):
+        DRESampler(**{argument: value})
 
 
 def test_order_of_categories_and_scale_of_values_change_nothing():

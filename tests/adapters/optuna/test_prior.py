@@ -178,7 +178,7 @@ def test_as_many_priors_as_objectives(prior):
         study.optimize(lambda trial: trial.suggest_float("unheard of", 0, 1), 1)
     with pytest.raises(ValueError, match="for one objective at least"):
         DRESampler(prior=[None, None])
-    with pytest.raises(ValueError, match="prior must be a Prior"):
+    with pytest.raises(ValueError, match=r"prior must be .*, got 3; .*a Prior, and a list"):
         DRESampler(prior=[prior, 3])
 
 

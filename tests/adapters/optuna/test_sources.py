@@ -163,9 +163,9 @@ def test_a_study_that_is_given_twice_counts_once_and_other_things_are_refused(ur
     assert [task.name for task in given] == ["first", "second", "first (2)"]
     assert given.skipped["study that is given twice"] == 4
     assert_same(MetaDataset((*given,)[:2]), both)
-    with pytest.raises(ValueError, match="studies must be a study, a storage"):
+    with pytest.raises(ValueError, match="past_studies must be a study, a storage"):
         metadata_from_studies({"first": first})  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"studies has 3"):
+    with pytest.raises(ValueError, match=r"past_studies has 3"):
         metadata_from_studies([3])  # type: ignore[list-item]
 
 

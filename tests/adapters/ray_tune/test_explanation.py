@@ -58,9 +58,8 @@ def test_a_search_that_was_restored_says_the_same(tmp_path: Path) -> None:
 
 def test_behind_a_limiter() -> None:
     search = search_of()
-    assert search.explain(run(ConcurrencyLimiter(search, max_concurrent=2), 5)[4]).source == (
-        "model"
-    )
+    ids = run(ConcurrencyLimiter(search, max_concurrent=2), 5)
+    assert search.explain(ids[4]).source == "model"
 
 
 def test_no_such_trial() -> None:

@@ -111,7 +111,8 @@ def test_what_was_reported_before_a_retry_is_forgotten() -> None:
 
 def test_a_missing_metric_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     search = search_of(space=PLAIN)
-    for number, values in enumerate([{"score": 1.0}, {"loss": "low"}, {"loss": [1.0, 2.0]}]):
+    reports = [{"score": 1.0, 1: 2.0}, {"loss": "low"}, {"loss": [1.0, 2.0]}]  # a key is no text
+    for number, values in enumerate(reports):
         search.suggest(str(number))
         search.on_trial_complete(str(number), {"training_iteration": 1, **values})
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]

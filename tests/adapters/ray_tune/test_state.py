@@ -5,6 +5,7 @@ import json
 import logging
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -46,14 +47,10 @@ def ended(search: DRESearch | None, name: str, config: Any, value: Any = None) -
 
 def stored(folder: Path, trials: Trials, search: DRESearch | None = None) -> None:
     """Write what Ray writes, and the state of a search."""
+    encoded = partial(json.dumps, indent=2, cls=TuneFunctionEncoder)
     data = [
-        [
-            json.dumps(
-                {"trial_id": name, "status": status, "config": config}, cls=TuneFunctionEncoder
-            ),
-            json.dumps({"last_result": result}, cls=TuneFunctionEncoder),
-        ]
-        for name, (status, config, result) in trials.items()
+        [encoded({"trial_id": name, "status": s, "config": c}), encoded({"last_result": result})]
+        for name, (s, c, result) in trials.items()
     ]
     (folder / "experiment_state-1.json").write_text(json.dumps({"trial_data": data}))
     if search is not None:
@@ -128,7 +125,8 @@ def test_trials_stopped_with_the_experiment_count_by_their_reports(
     stored(tmp_path, trials, search)
     assert not parse.called  # as long as a trial runs, which takes long
     assert worker.states(search) == ["complete"] * 2 + ["running"] * 3
-    over: Trials = {name: ("TERMINATED", *known) for name, (_, *known) in trials.items()}
+    ours = {"of ours": {"status": "RUNNING"}}  # a constant
+    over: Trials = {n: ("TERMINATED", {**c, **ours}, r) for n, (_, c, r) in trials.items()}
     again = restored(tmp_path, over)  # the state is from before
     search.save_to_dir(str(tmp_path), session_str="1")
     for ended_search in (search, again):

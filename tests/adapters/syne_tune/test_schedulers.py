@@ -304,6 +304,9 @@ def test_all_trials_are_recorded_also_those_whose_end_nobody_tells(
                 searcher_of(memory=False)
             assert {*tmp_path.rglob("*.jsonl")} == files
             searcher_of(memory=False)  # the next one
+            written = [file.read_bytes() for file in tmp_path.rglob("*.jsonl")]
+            searcher_of(memory=False)  # nothing has changed
+            assert [file.read_bytes() for file in tmp_path.rglob("*.jsonl")] == written
         else:
             del loop
             gc.collect()

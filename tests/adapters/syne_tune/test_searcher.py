@@ -1,8 +1,12 @@
 """`DRESearcher` alone: which trial is which, what it learns, and what goes wrong."""
 
+import gc
 import logging
 import math
+import threading
+from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dill
@@ -12,7 +16,9 @@ from syne_tune import config_space as cs
 from syne_tune_loop import searcher_of
 from syne_tune_rows import SPACE
 
-from dre_plugins.adapters.syne_tune import DRESearcher
+from dre_plugins import Memory
+from dre_plugins.adapters.syne_tune import DRESearcher, history
+from dre_plugins.memory import records
 from dre_plugins.recommend import Trial, TrialState
 
 GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.randint(0, 5), "epochs": 9}  # 18 configurations
@@ -134,13 +140,8 @@ def test_what_cannot_belong_to_the_space_is_left_out_with_a_warning(
             searcher.on_trial_result(3, {"a": "w", "b": 1}, 3.0)
             searcher.on_trial_complete(3, {"a": "w", "b": 1}, 3.0)
         searcher.on_trial_complete(4, {"a": "x"}, 3.0)
-    messages = [record.getMessage() for record in caplog.records]
-    assert (
-        len(messages) == 2
-        and "trial 3" in messages[0]
-        and "'w'" in messages[0]
-        and "'b'" in messages[1]
-    )
+    first, second = [record.getMessage() for record in caplog.records]
+    assert "trial 3" in first and "'w'" in first and "'b'" in second
     assert searcher.trials == () and searcher.suggest() is not None
 
 
@@ -164,6 +165,42 @@ def test_unknown_and_ended_trials_are_ignored(hook: str, caplog: pytest.LogCaptu
     searcher.on_trial_result(0, config, 5.0)
     searcher.on_trial_complete(0, config, 5.0)
     assert searcher.trials == (Trial(config, TrialState.COMPLETE, 1.0),)
+
+
+# ---- several at once
+
+
+def test_a_searcher_may_begin_while_those_of_another_thread_report() -> None:
+    class Other:
+        study = None
+
+    def report() -> None:
+        for _ in range(100_000):
+            others.append(Other())
+            history._REPORTING[others[-1]] = -1
+
+    others, thread = deque[Any](maxlen=5000), threading.Thread(target=report)
+    thread.start()
+    while thread.is_alive():
+        searcher_of(GRID)
+
+
+def test_a_searcher_may_be_collected_while_its_study_records_a_trial(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    searcher: Any = searcher_of(memory=tmp_path)
+    for trial_id in range(2):
+        searcher.on_trial_result(trial_id, searcher.suggest(), 1.0)
+    study, searcher.itself = searcher.study, searcher  # a cycle, which only a collection ends
+    del searcher
+    line = records.trial_line
+    monkeypatch.setattr(records, "trial_line", lambda *given: (gc.collect(), line(*given))[1])
+    thread = threading.Thread(target=study.tell, args=(0, 1.0), daemon=True)
+    thread.start()
+    thread.join(timeout=30.0)
+    assert not thread.is_alive()
+    (entry,) = Memory(tmp_path).index().entries
+    assert entry.n_trials == 2  # the second one by its report
 
 
 # ---- results

@@ -69,10 +69,8 @@ def test_metrics_of_the_past_may_have_another_name_or_direction() -> None:
     several.objectives_evaluations = np.repeat(several.objectives_evaluations, 2, axis=-1)
     with pytest.raises(ValueError, match=r"\['error', 'seconds'\] and no 'loss'.*past_metric"):
         DRETransfer(SPACE, "loss", {"t": several})
-    assert (
-        best_of(DRETransfer(SPACE, "loss", {"t": several}, past_metric="error", **KNOWING))
-        == plain
-    )
+    named = DRETransfer(SPACE, "loss", {"t": several}, past_metric="error", **KNOWING)
+    assert best_of(named) == plain
 
 
 @pytest.mark.usefixtures("small_priors")
