@@ -180,10 +180,8 @@ class DRESampler(BaseSampler):
         self._warns_from = max(n_startup, 1) if warn_independent_sampling else float("inf")
         self.stats: Counter[str] = Counter()
         self._past = PriorSource(prior, past_studies, memory, self._settings, self.stats)
-        self._reporter = attributes.TrialReporter(self.stats)
-        self._constraints = attributes.StatedConstraints(
-            constraints_func, self.stats, self._reporter
-        )
+        self._reporter = reporter = attributes.TrialReporter(self.stats)
+        self._constraints = attributes.StatedConstraints(constraints_func, self.stats, reporter)
         self._process = ThisProcess()
         self._rules = StudyRules(valid, self._seed, self.stats, self._process, self._reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
