@@ -111,9 +111,10 @@ class Recorder:
         is_stopped: bool = False,
         source: str = "",
     ) -> None:
-        """Append a trial that has ended, larger values are better, unless it stopped like that.
+        """Append a trial that has ended, larger values are better.
 
-        A ValueError or TypeError says that a value is of a type that no file can hold.
+        A stopped trial that is as it was last written is not written again. A ValueError or
+        TypeError says that a value is of a type that no file can hold.
         """
         ended = RecordedTrial(trial, time.time(), is_stopped, source)
         with self._lock:
