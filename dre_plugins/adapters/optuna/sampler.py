@@ -183,7 +183,7 @@ class DRESampler(BaseSampler):
         self._reporter = reporter = attributes.TrialReporter(self.stats)
         self._constraints = attributes.StatedConstraints(constraints_func, self.stats, reporter)
         self._process = ThisProcess()
-        self._rules = StudyRules(valid, self._seed, self.stats, self._process, self._reporter)
+        self._rules = StudyRules(valid, self._seed, self.stats, self._process, reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
         self._history = History(self._cost)
 

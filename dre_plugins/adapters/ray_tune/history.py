@@ -118,7 +118,7 @@ class LearningSearcher(Searcher):
             self._warn_once(
                 f"Trial {trial_id} has ended without a number for {self._metric!r}, so that it "
                 "counts by its earlier reports, or as failed; it reports "
-                f"{sorted(n for n in map(str, result) if not n.startswith('config/'))}. "
+                f"{sorted(key for key in map(str, result) if not key.startswith('config/'))}. "
                 "Further ones are not mentioned.",
                 "missing",
             )
