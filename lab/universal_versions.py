@@ -28,7 +28,7 @@ from dre_plugins.universal import file
 
 Objective = Callable[[optuna.Trial], float]  # larger is better
 
-N_TRIALS, N_TASKS, N_FIRST = 40, 5, 4
+N_TRIALS, N_TASKS, N_FIRST = 40, 12, 4
 REAL = ("lcbench", "rbv2_rpart", "rbv2_xgboost")
 PLAIN = (ackley, decaying, levy, sparse, sphere)
 AT_ZERO = ("Ackley", "DixonPrice", "Griewank", "Levy", "Powell", "Rastrigin", "Rosenbrock", "bowl")
@@ -39,6 +39,12 @@ LEAST = 1e-4  # regret that counts as none in logarithms
 @cache
 def real(name: str) -> Scenario:
     return scenario_of(name)
+
+
+def tasks_of(name: str) -> list[int]:
+    """Return tasks that no prior in the comparison was trained on, and that are no test tasks."""
+    scenario = real(name)
+    return [*scenario.validation, *getattr(scenario, "training", ())][:N_TASKS]
 
 
 def of_scenario(scenario: Scenario, task: int) -> Objective:
@@ -57,7 +63,7 @@ def objectives(n_seeds: int) -> Iterator[tuple[str, str, int, Objective]]:
     for seed in range(n_seeds):
         for i in range(N_TASKS):
             for name in REAL:
-                task = real(name).validation[i]
+                task = tasks_of(name)[i]
                 yield "real", f"{name}/{task}", seed, of_scenario(real(name), task)
         for name in (*FUNCTIONS, *MIXED):
             task = 5 + seed
