@@ -3,9 +3,10 @@
     PYTHONPATH=.:benchmarks:lab python lab/universal_queries.py OUT --seconds 500 --device cuda
 
 With `--chosen 0` queries are drawn as `dre-bench train-universal` draws them. OUT is a folder; at
-the steps of `AT` and at the end it gets the average of the last weights, so that one training
-tells how its length matters. The numbers of the page are of `processes.py` with Cholesky factors
-by `torch.linalg.cholesky_ex`, and triangular solves instead of `cholesky_solve`, on the GPU.
+the steps of `AT` and at the end it gets an average of the weights over about 200 steps, so that
+one training tells how its length matters. On the GPU the figures of
+lab/2026-11-27-amplitude-and-trend.md were computed with `torch.linalg.cholesky_ex` and triangular
+solves in `processes.py` instead of `cholesky` and `cholesky_solve`.
 """
 
 from __future__ import annotations
