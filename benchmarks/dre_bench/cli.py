@@ -190,7 +190,7 @@ def import_hpob(
 @app.command("train-universal")
 def train_universal(
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write: .safetensors.")],
-    steps: Annotated[int, typer.Option(help="Steps of the training.")] = 16000,
+    steps: Annotated[int, typer.Option(help="Steps of the training.")] = 600,
     seed: Annotated[int, typer.Option(help="Equal seeds give equal results.")] = 0,
     device: Annotated[str, typer.Option(help="Where to meta-train: cpu, cuda, …")] = "cpu",
     threads: Annotated[int, typer.Option(help="Threads of the CPU.")] = 1,

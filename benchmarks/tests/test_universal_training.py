@@ -81,7 +81,7 @@ def test_before_training_weights_are_those_of_the_seed() -> None:
     first, same, other = (untrained(seed).state_dict() for seed in (1, 1, 2))
     assert all(torch.equal(first[name], same[name]) for name in first)
     assert not torch.equal(first["cell.0.weight"], other["cell.0.weight"])
-    assert first["rest.2.weight"].abs().max() < 0.1 < first["cell.0.weight"].abs().max()
+    assert first["of_task.2.weight"].abs().max() < 0.1 < first["cell.0.weight"].abs().max()
 
 
 def test_every_weight_is_trained() -> None:

@@ -103,7 +103,7 @@ class CostModel:
         self._log_typical = math.log(costs.mean())
         targets, self._mean, self._deviation = standardised(torch.from_numpy(np.log(costs)))
         features = process_features(space, units)
-        self._processes, weights = load_network()(features[None], targets[None])
+        self._processes, weights = load_network()(features[None], targets[None], is_local=True)
         self._shares = weights[0, :, None].exp()
 
     @classmethod
@@ -149,7 +149,7 @@ class Feasibility:
             nearest = constraint.nearest(min(max_length, share))
             targets, boundary = targets_of(nearest)
             features = process_features(space, units[nearest.trials])
-            processes, weights = load_network()(features[None], targets[None])
+            processes, weights = load_network()(features[None], targets[None], is_local=True)
             self._models.append((*processes.likely(weights), boundary))
 
     @classmethod

@@ -61,7 +61,7 @@ class ValuePosterior:
         targets = torch.from_numpy((values - mean) / deviation)
         features = process_features(space, units)
         with torch.no_grad():
-            processes, log_weights = load_network()(features[None], targets[None])
+            processes, log_weights = load_network()(features[None], targets[None], is_local=True)
         return cls(space, processes, log_weights[0], mean * size, deviation * size)
 
     @property

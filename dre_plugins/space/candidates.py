@@ -91,6 +91,13 @@ def is_around_zero(domain: Domain) -> bool:
     return is_range and bool(domain.from_unit(0.0) < 0 < domain.from_unit(1.0))
 
 
+def is_mostly_around_zero(space: SearchSpace) -> bool:
+    """Return whether at least half of the ranges of numbers are around 0."""
+    domains = space.domains.values()
+    ranges = [domain for domain in domains if isinstance(domain, Float | Integer | Ordinal)]
+    return 0 < len(ranges) <= 2 * sum(map(is_around_zero, ranges))
+
+
 @lru_cache(maxsize=16)
 def _shared_block(seed: int, block: int) -> Array:
     points = _sobol_engine(_SHARED_SOBOL, seed, block * _BLOCK, _BLOCK)

@@ -19,7 +19,7 @@ from dre_plugins.engine.files import regular
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 FORMAT = "dre-plugins/universal-prior"
-VERSION = 1
+VERSION = 2
 SHIPPED = Path(__file__).parent / "prior.safetensors"
 
 

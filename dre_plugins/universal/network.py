@@ -20,13 +20,19 @@ from torch import Tensor, nn
 from dre_plugins.engine.settings import require
 from dre_plugins.universal.processes import Hypotheses, Processes
 
-# Limits of the logarithms of lengthscales, noises and exponents of warps.
+# Limits of the logarithms of lengthscales, variances and exponents of warps.
 LENGTHSCALES = (-3.5, 6.0)
+TRENDS = (-9.0, 2.0)
+AMPLITUDES = (-5.0, 5.0)
 NOISES = (-8.0, 0.7)
 WARP = 1.5
 # Offsets of guesses: lengthscales grow with the number of features (Hvarfner et al., 2024), and
-# those of different processes differ by a factor of up to 20.
-LENGTHSCALE, BY_DIMENSION, SPREAD, NOISE = 0.3, 0.35, 1.5, -4.0
+# those of different processes differ by a factor of up to 20; every second has a larger trend.
+LENGTHSCALE, BY_DIMENSION, SPREAD = 0.3, 0.35, 1.5
+TREND, TREND_SPREAD, NOISE = -3.0, 2.0, -4.0
+# Trials from which on there may be a trend where values far from all trials are not expected to
+# differ much.
+TREND_TRIALS = 20
 # Scale of the network's outputs in a guess, and of gradients in a refinement.
 REACH, STEP = 3.0, 0.3
 # Type and device of the weights, whatever the user's defaults are.
@@ -74,16 +80,26 @@ class UniversalPrior(nn.Module):
         self.cell = _network(2, width, width)
         self.column = _network(2 * width + 3, width, width)
         self.task = _network(width, width, width)
-        self.scales = _network(2 * width, width, n + 2)
-        self.rest = _network(width, width, 2 * n)
+        self.of_features = _network(2 * width, width, 3 * n + 2)
+        self.of_task = _network(width, width, 3 * n)
         rounds = range(settings.n_refinements)
-        self.scale_steps = nn.ModuleList(_network(2 * (width + n), width, n) for _ in rounds)
-        self.noise_steps = nn.ModuleList(_network(width + 2 * n, width, n) for _ in rounds)
+        self.feature_steps = nn.ModuleList(
+            _network(2 * width + 6 * n, width, 3 * n) for _ in rounds
+        )
+        self.task_steps = nn.ModuleList(_network(width + 4 * n, width, 2 * n) for _ in rounds)
         self.spread = nn.Parameter(torch.linspace(-SPREAD, SPREAD, n, **_KIND))
+        in_turns = [i // 2 + (n + 1) // 2 * (i % 2) for i in range(n)]
+        trends = torch.linspace(-TREND_SPREAD, TREND_SPREAD, n, **_KIND)[in_turns]
+        self.trend_spread = nn.Parameter(trends)
         self.trust = nn.Parameter(torch.ones((), **_KIND))
 
     def forward(
-        self, features: Tensor, targets: Tensor, mean_variance: float = 0.0
+        self,
+        features: Tensor,
+        targets: Tensor,
+        mean_variance: float = 0.0,
+        *,
+        is_local: bool = False,
     ) -> tuple[Processes, Tensor]:
         """Return processes that are conditioned on trials, and how likely each is.
 
@@ -91,24 +107,20 @@ class UniversalPrior(nn.Module):
             features: Features of the trials `[B, N, D]`, from 0 to 1.
             targets: Targets of the trials `[B, N]`, see `universal.targets`.
             mean_variance: Variance of the constant mean; at 0, as in training, the mean is 0.
+            is_local: Whether values far from all trials are not expected to differ by more than
+                those of the trials: the amplitude is at most 1, and before `TREND_TRIALS` trials
+                there is no trend.
 
         Returns:
             The processes, and the logarithms of their weights `[B, H]`.
         """
         columns, task = self._read(features, targets)
         hypotheses = replace(self._guess(columns, task), mean_variance=mean_variance)
-        for scale_step, noise_step in zip(self.scale_steps, self.noise_steps, strict=True):
+        hypotheses = _local(hypotheses, features.shape[1]) if is_local else hypotheses
+        for steps in zip(self.feature_steps, self.task_steps, strict=True):
             processes = Processes.conditioned(hypotheses, features, targets)
-            gradient = processes.gradient()
-            by_scale, by_noise = (torch.asinh(part).to(features.dtype) / 2.0 for part in gradient)
-            scales, noises = hypotheses.lengthscales, hypotheses.noises
-            along = [columns, by_scale.mT, (scales.mT - 1.0) / 2.0]
-            scales = scales + STEP * by_scale + scale_step(torch.cat(along, -1)).mT
-            about = [task, by_noise, (noises - NOISE) / 2.0]
-            noises = noises + STEP * by_noise + noise_step(torch.cat(about, -1))
-            hypotheses = replace(
-                hypotheses, lengthscales=scales.clamp(*LENGTHSCALES), noises=noises.clamp(*NOISES)
-            )
+            hypotheses = self._refined(hypotheses, processes.gradient(), (columns, task), steps)
+            hypotheses = _local(hypotheses, features.shape[1]) if is_local else hypotheses
         processes = Processes.conditioned(hypotheses, features, targets)
         # The likelihood is tempered, as no task is exactly a Matérn process.
         believed = hypotheses.weights + torch.sigmoid(self.trust) * processes.log_likelihood
@@ -127,17 +139,65 @@ class UniversalPrior(nn.Module):
         return torch.cat([columns, task[:, None].expand(-1, n_features, -1)], -1), task
 
     def _guess(self, columns: Tensor, task: Tensor) -> Hypotheses:
-        n = self.settings.n_processes
-        outputs = self.scales(columns)
-        middle = LENGTHSCALE + BY_DIMENSION * math.log(columns.shape[1])
-        scales = middle + self.spread[None, :, None] + REACH * outputs[..., :n].mT
-        noises, weights = (REACH * self.rest(task)).split(n, -1)
+        n, log_dimension = self.settings.n_processes, math.log(columns.shape[1])
+        outputs = REACH * self.of_features(columns)
+        scales, *trends = outputs[..., :-2].mT.split(n, 1)
+        noises, weights, amplitudes = self.of_task(task).split(n, -1)
+        scales = scales + LENGTHSCALE + BY_DIMENSION * log_dimension + self.spread[:, None]
+        trend = torch.cat(trends, -1) + TREND - log_dimension + self.trend_spread[:, None]
         return Hypotheses(
             scales.clamp(*LENGTHSCALES),
-            (NOISE + noises).clamp(*NOISES),
-            weights,
-            (REACH * outputs[..., n:]).clamp(-WARP, WARP),
+            trend.clamp(*TRENDS),
+            (REACH * amplitudes).clamp(*AMPLITUDES),
+            (NOISE + REACH * noises).clamp(*NOISES),
+            REACH * weights,
+            outputs[..., -2:].clamp(-WARP, WARP),
         )
+
+    def _refined(
+        self,
+        guess: Hypotheses,
+        gradient: tuple[Tensor, ...],
+        encoding: tuple[Tensor, Tensor],
+        steps: tuple[nn.Module, nn.Module],
+    ) -> Hypotheses:
+        """Return hypotheses of more evidence: a step along its gradient, and a learnt one."""
+        (columns, task), (feature_step, task_step) = encoding, steps
+        n, n_features = self.settings.n_processes, columns.shape[1]
+        by_scale, by_trend, by_amplitude, by_noise = (
+            torch.asinh(part).to(columns.dtype) / 2.0 for part in gradient
+        )
+        known = [
+            by_scale,
+            *by_trend.split(n_features, -1),
+            (guess.lengthscales - 1.0) / 2.0,
+            *((guess.trends - TREND) / 3.0).split(n_features, -1),
+        ]
+        moves = feature_step(torch.cat([columns, torch.cat(known, 1).mT], -1))
+        scale, *trend = moves.mT.split(n, 1)
+        known = [by_noise, by_amplitude, (guess.noises - NOISE) / 2.0, guess.amplitudes / 2.0]
+        noise, amplitude = task_step(torch.cat([task, *known], -1)).split(n, -1)
+        scales = guess.lengthscales + STEP * by_scale + scale
+        trends = guess.trends + STEP * by_trend + torch.cat(trend, -1)
+        amplitudes = guess.amplitudes + STEP * by_amplitude + amplitude
+        noises = guess.noises + STEP * by_noise + noise
+        return replace(
+            guess,
+            lengthscales=scales.clamp(*LENGTHSCALES),
+            trends=trends.clamp(*TRENDS),
+            amplitudes=amplitudes.clamp(*AMPLITUDES),
+            noises=noises.clamp(*NOISES),
+        )
+
+
+def _local(hypotheses: Hypotheses, n_trials: int) -> Hypotheses:
+    """Return the hypotheses with an amplitude of at most 1, and without a trend of few trials."""
+    most = TRENDS[0 if n_trials < TREND_TRIALS else 1]
+    return replace(
+        hypotheses,
+        amplitudes=hypotheses.amplitudes.clamp_max(0.0),
+        trends=hypotheses.trends.clamp_max(most),
+    )
 
 
 class _Linear(nn.Linear):

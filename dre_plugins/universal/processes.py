@@ -1,8 +1,10 @@
 """Mixtures of Gaussian processes with different hyper-parameters.
 
-Each process has a Matérn 5/2 covariance with a lengthscale for every feature, unit variance and
-its own noise; all share one monotone warp of each feature (Kumaraswamy's distribution function, as
-in Snoek et al., 2014) and a constant mean that is 0 or unknown. Everything is computed in float64,
+Each process is the sum of a local part and a trend, observed with noise. The local part has a
+Matérn 5/2 covariance with an amplitude and a lengthscale for every feature. The trend is a sum of
+linear and quadratic terms of single features, whose coefficients are normally distributed. All
+processes share one monotone warp of each feature (Kumaraswamy's distribution function, as in
+Snoek et al., 2014) and a constant mean that is 0 or unknown. Everything is computed in float64,
 because squared distances of near trials are differences of large numbers.
 
 Notation: `B` tasks, `H` processes of each, `N` trials, `C` candidates, `D` features.
@@ -21,29 +23,44 @@ JITTER = 1e-6
 MIN_VARIANCE = 1e-6
 # Processes with a smaller weight are left out of predictions, which saves time.
 MIN_WEIGHT = 0.01
+OF_PROCESSES = ("lengthscales", "trends", "amplitudes", "noises", "weights")
 # Smallest distance of features from 0 and 1, where warps have no finite slope.
 MARGIN = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
 class Hypotheses:
-    """Hold the hyper-parameters of processes, as logarithms."""
+    """Hold the hyper-parameters of processes, as logarithms; targets have a variance of 1."""
 
     lengthscales: Tensor  # lengthscales of the features `[B, H, D]`
-    noises: Tensor  # variances of the noise, for targets of variance 1 `[B, H]`
+    trends: Tensor  # variances of the coefficients of the trend's terms `[B, H, 2 D]`
+    amplitudes: Tensor  # variances of the local part `[B, H]`
+    noises: Tensor  # variances of the noise `[B, H]`
     weights: Tensor  # prior probabilities of the processes `[B, H]`
     warps: Tensor  # both exponents of each feature's warp `[B, D, 2]`
     mean_variance: float = 0.0  # variance of the constant mean, no logarithm; 0: the mean is 0
 
     def some(self, kept: Tensor) -> Hypotheses:
         """Return those of some of the processes, by their positions `[H']`."""
-        parts = ("lengthscales", "noises", "weights")
-        return replace(self, **{name: getattr(self, name)[:, kept] for name in parts})
+        return replace(self, **{name: getattr(self, name)[:, kept] for name in OF_PROCESSES})
 
     def double(self) -> Hypotheses:
         """Return the same in float64."""
-        parts = ("lengthscales", "noises", "weights", "warps")
+        parts = (*OF_PROCESSES, "warps")
         return replace(self, **{name: getattr(self, name).double() for name in parts})
+
+    def trend(self, inputs: Tensor, others: Tensor) -> Tensor:
+        """Return covariances of the trend `[B, H, N, C]`, with the unknown mean.
+
+        Warped features are `[B, N, D]` and `[B, C, D]`.
+        """
+        rows, columns = terms(inputs)[:, None], terms(others)[:, None]
+        return (rows * self.trends.exp()[:, :, None]) @ columns.mT + self.mean_variance
+
+    def variances(self, inputs: Tensor) -> Tensor:
+        """Return the variances at warped features `[B, C, D]` before any trial, `[B, H, C]`."""
+        trend = self.trends.exp() @ terms(inputs).square().mT
+        return self.amplitudes.exp()[..., None] + trend + self.mean_variance
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +69,8 @@ class Processes:
 
     hypotheses: Hypotheses
     inputs: Tensor  # warped features of the trials `[B, N, D]`
-    slopes: Tensor  # slopes of their covariances, see `matern`, `[B, H, N, N]`
+    local: Tensor  # covariances of their local part `[B, H, N, N]`
+    slopes: Tensor  # slopes of these, see `matern`, `[B, H, N, N]`
     roots: Tensor  # Cholesky factors of the covariances with noise `[B, H, N, N]`
     solved: Tensor  # targets multiplied by the inverse covariances `[B, H, N, 1]`
     log_likelihood: Tensor  # log marginal likelihood of the targets under each process `[B, H]`
@@ -66,8 +84,10 @@ class Processes:
         """
         hypotheses = hypotheses.double()
         inputs = warped(features.double(), hypotheses.warps)
-        covariance, slopes = matern(inputs, inputs, hypotheses.lengthscales)
-        covariance = covariance + hypotheses.mean_variance
+        amplitudes = hypotheses.amplitudes.exp()[..., None, None]
+        local, slopes = matern(inputs, inputs, hypotheses.lengthscales)
+        local, slopes = amplitudes * local, amplitudes * slopes
+        covariance = local + hypotheses.trend(inputs, inputs)
         n = features.shape[1]
         noise = hypotheses.noises.exp()[..., None, None] + JITTER
         eye = torch.eye(n, dtype=torch.float64, device=features.device)
@@ -77,7 +97,7 @@ class Processes:
         fit = (observed * solved).sum((-1, -2))
         volume = roots.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         log_likelihood = -0.5 * fit - volume - 0.5 * n * math.log(2.0 * math.pi)
-        return cls(hypotheses, inputs, slopes, roots, solved, log_likelihood)
+        return cls(hypotheses, inputs, local, slopes, roots, solved, log_likelihood)
 
     def likely(self, weights: Tensor) -> tuple[Processes, Tensor]:
         """Return the processes of one task with a weight of at least `MIN_WEIGHT`.
@@ -89,7 +109,7 @@ class Processes:
 
     def some(self, kept: Tensor) -> Processes:
         """Return some of the processes, by their positions `[H']`."""
-        parts = ("slopes", "roots", "solved", "log_likelihood")
+        parts = ("local", "slopes", "roots", "solved", "log_likelihood")
         return replace(
             self,
             hypotheses=self.hypotheses.some(kept),
@@ -102,42 +122,60 @@ class Processes:
         believed = torch.log_softmax(self.hypotheses.weights, -1)
         return torch.logsumexp(believed + self.log_likelihood, -1)
 
-    def gradient(self) -> tuple[Tensor, Tensor]:
+    def gradient(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the gradient of `log_likelihood`.
 
-        It is by lengthscales `[B, H, D]` and by noises `[B, H]`. With K the covariance, a = K⁻¹ z
-        and G = (K⁻¹ − a aᵀ) ∘ slope, it is −½ Σ Gᵢⱼ (xᵢ − xⱼ)² over all pairs of trials;
-        multiplied out, one product for all lengthscales.
+        It is by lengthscales `[B, H, D]`, by trends `[B, H, 2 D]`, by amplitudes and by noises
+        `[B, H]`. With K the covariance, a = K⁻¹ z and G = K⁻¹ − a aᵀ, it is −½ Σ Gᵢⱼ Kᵢⱼ′ over all
+        pairs of trials, where K′ is the derivative of K. That by a lengthscale is the slope times
+        (xᵢ − xⱼ)²; multiplied out, one product for all lengthscales.
         """
         residual = torch.cholesky_inverse(self.roots) - self.solved @ self.solved.mT
         inputs = self.inputs[:, None] / self.hypotheses.lengthscales.exp()[:, :, None]
         weighted = residual * self.slopes
         squares = (weighted.sum(-1, keepdim=True) * inputs.square()).sum(-2)
         by_scale = (inputs * (weighted @ inputs)).sum(-2) - squares
+        of_trend = terms(self.inputs)[:, None]
+        by_trend = self.hypotheses.trends.exp() * (of_trend * (residual @ of_trend)).sum(-2)
+        by_amplitude = (residual * self.local).sum((-1, -2))
         trace = residual.diagonal(dim1=-2, dim2=-1).sum(-1)
-        return by_scale, -0.5 * self.hypotheses.noises.exp() * trace
+        by_noise = self.hypotheses.noises.exp() * trace
+        return by_scale, -0.5 * by_trend, -0.5 * by_amplitude, -0.5 * by_noise
 
     def means(self, features: Tensor) -> Tensor:
         """Return the means of `posterior` alone `[B, H, C]`, in a fraction of its time."""
-        return (self._across(features) @ self.solved)[..., 0]
+        return (self._across(self._warped(features)) @ self.solved)[..., 0]
 
     def posterior(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and variances `[B, H, C]` of noise-free values, of features `[B, C, D]`."""
-        across = self._across(features)
+        inputs = self._warped(features)
+        across = self._across(inputs)
         mean = (across @ self.solved)[..., 0]
         seen = torch.linalg.solve_triangular(self.roots, across.mT, upper=False)
-        prior = 1.0 + self.hypotheses.mean_variance
-        variance = (prior - seen.square().sum(-2)).clamp_min(MIN_VARIANCE)
-        return mean, variance
+        variance = self.hypotheses.variances(inputs) - seen.square().sum(-2)
+        return mean, variance.clamp_min(MIN_VARIANCE)
 
-    def _across(self, features: Tensor) -> Tensor:
-        """Return the covariances of candidates and trials `[B, H, C, N]`."""
-        inputs = warped(features.double(), self.hypotheses.warps)
+    def _warped(self, features: Tensor) -> Tensor:
+        return warped(features.double(), self.hypotheses.warps)
+
+    def _across(self, inputs: Tensor) -> Tensor:
+        """Return the covariances of candidates, as warped features, and trials `[B, H, C, N]`."""
         pair = inputs, self.inputs, self.hypotheses.lengthscales
-        needs_gradient = self.roots.requires_grad or features.requires_grad
+        needs_gradient = self.roots.requires_grad or inputs.requires_grad
         covariance = matern(*pair)[0] if needs_gradient else _matern_in_place(*pair)
-        constant = self.hypotheses.mean_variance
-        return covariance + constant if constant else covariance
+        amplitudes = self.hypotheses.amplitudes.exp()[..., None, None]
+        return torch.addcmul(self.hypotheses.trend(inputs, self.inputs), amplitudes, covariance)
+
+
+def terms(inputs: Tensor) -> Tensor:
+    """Return the linear, then the quadratic terms `[B, N, 2 D]` of warped features `[B, N, D]`.
+
+    They are Legendre's polynomials, of mean 0 and variance 1 on [0, 1]. Features beyond (of ranges
+    that were narrowed) count as the bounds, as terms would be far larger there.
+    """
+    centred = 2.0 * inputs.clamp(0.0, 1.0) - 1.0
+    quadratic = 1.5 * centred.square() - 0.5
+    return torch.cat([math.sqrt(3.0) * centred, math.sqrt(5.0) * quadratic], -1)
 
 
 def warped(features: Tensor, warps: Tensor) -> Tensor:

@@ -8,12 +8,16 @@ from blends import blended
 from small_universal import untrained
 
 from dre_plugins.universal.network import (
+    AMPLITUDES,
     BY_DIMENSION,
     LENGTHSCALE,
     LENGTHSCALES,
     NOISE,
     NOISES,
     SPREAD,
+    TREND,
+    TREND_SPREAD,
+    TRENDS,
     WARP,
     UniversalPrior,
     UniversalSettings,
@@ -35,7 +39,7 @@ def draw(n_tasks: int, n: int, d: int, seed: int = 0) -> tuple[torch.Tensor, tor
 
 
 def parts(hypotheses: Hypotheses) -> list[torch.Tensor]:
-    return [getattr(hypotheses, field.name) for field in fields(hypotheses)[:4]]
+    return [getattr(hypotheses, field.name) for field in fields(hypotheses)[:6]]
 
 
 def test_the_order_of_features_and_of_trials_does_not_matter() -> None:
@@ -101,7 +105,16 @@ def test_before_training_it_guesses_what_is_documented(d: int) -> None:
     hypotheses = prior(features.float(), targets.float())[0].hypotheses
     middle = LENGTHSCALE + BY_DIMENSION * math.log(d)
     spread = torch.linspace(-SPREAD, SPREAD, 8)[:, None].expand(-1, d)
-    expected = (middle + spread, torch.full((8,), NOISE), torch.zeros(8), torch.zeros(d, 2))
+    small, large = torch.linspace(-TREND_SPREAD, TREND_SPREAD, 8).view(2, 4)
+    trends = TREND - math.log(d) + torch.stack([small, large], 1).flatten()
+    expected = (
+        middle + spread,
+        trends[:, None].expand(-1, 2 * d),
+        torch.zeros(8),
+        torch.full((8,), NOISE),
+        torch.zeros(8),
+        torch.zeros(d, 2),
+    )
     for found, middle_value in zip(parts(hypotheses), expected, strict=True):
         assert (found - middle_value).abs().max() <= 1e-6
     assert math.exp(2 * SPREAD) == pytest.approx(20, abs=0.1)
@@ -136,6 +149,8 @@ def test_guesses_stay_within_limits() -> None:
     hypotheses = prior(features, targets)[0].hypotheses
     for found, (low, high) in (
         (hypotheses.lengthscales, LENGTHSCALES),
+        (hypotheses.trends, TRENDS),
+        (hypotheses.amplitudes, AMPLITUDES),
         (hypotheses.noises, NOISES),
         (hypotheses.warps, (-WARP, WARP)),
     ):

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from dre_plugins.universal.processes import (
     JITTER,
@@ -13,8 +13,26 @@ from dre_plugins.universal.processes import (
     MIN_VARIANCE,
     Hypotheses,
     Processes,
+    terms,
     warped,
 )
+
+
+class Trend(Kernel):
+    """The covariance of a sum of terms whose coefficients have these variances."""
+
+    def __init__(self, variances: np.ndarray) -> None:
+        self.variances = variances
+
+    def __call__(self, x, y=None, eval_gradient=False):
+        rows, columns = (terms(torch.from_numpy(z)[None])[0] for z in (x, x if y is None else y))
+        return ((rows * torch.from_numpy(self.variances)) @ columns.T).numpy()
+
+    def diag(self, x):
+        return self(x).diagonal()
+
+    def is_stationary(self):
+        return False
 
 
 def draw(n_tasks: int, n: int, d: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -30,6 +48,8 @@ def hypotheses(
     shape = n_tasks, n_processes
     parts = (
         0.5 * rng.standard_normal((*shape, d)),
+        rng.uniform(-6.0, 1.0, (*shape, 2 * d)),
+        rng.standard_normal(shape),
         rng.uniform(-6.0, 0.0, shape),
         np.zeros(shape),
         warp * rng.standard_normal((n_tasks, d, 2)),
@@ -38,9 +58,17 @@ def hypotheses(
 
 
 def fixed(d: int, lengthscale: float, noise: float) -> Hypotheses:
-    """Return one process whose lengthscales are all the same; logarithms."""
+    """Return one process without a trend whose lengthscales are all the same; logarithms."""
     lengthscales, noises = torch.full((1, 1, d), lengthscale), torch.full((1, 1), noise)
-    return Hypotheses(lengthscales, noises, torch.zeros(1, 1), torch.zeros(1, d, 2))
+    trends, zero = torch.full((1, 1, 2 * d), -40.0), torch.zeros(1, 1)
+    return Hypotheses(lengthscales, trends, zero, noises, zero, torch.zeros(1, d, 2))
+
+
+def kernel(believed: Hypotheses, b: int, h: int) -> Kernel:
+    """Return scikit-learn's kernel of one process."""
+    local = Matern(believed.lengthscales[b, h].exp().numpy(), nu=2.5)
+    local *= ConstantKernel(believed.amplitudes[b, h].exp().item())
+    return local + Trend(believed.trends[b, h].exp().numpy())
 
 
 @pytest.mark.parametrize(("n", "d", "mean_variance"), [(1, 1, 0.3), (7, 3, 4.0), (40, 12, 1e-9)])
@@ -51,9 +79,8 @@ def test_scikit_learn_agrees(n: int, d: int, mean_variance: float) -> None:
     processes = Processes.conditioned(believed, features, targets)
     means, variances = processes.posterior(candidates)
     for b, h in np.ndindex(2, 3):
-        lengthscales = believed.lengthscales[b, h].exp().numpy()
         theirs = GaussianProcessRegressor(
-            Matern(lengthscales, nu=2.5) + ConstantKernel(mean_variance),
+            kernel(believed, b, h) + ConstantKernel(mean_variance),
             alpha=believed.noises[b, h].exp().item() + JITTER,
             optimizer=None,
         ).fit(features[b], targets[b])
@@ -69,7 +96,7 @@ def test_the_evidence_is_the_density_of_what_is_observed() -> None:
     believed = hypotheses(1, 1, 2, warp=0.7)
     processes = Processes.conditioned(believed, features, targets)
     inputs = warped(features, believed.warps)[0].numpy()
-    covariance = Matern(believed.lengthscales[0, 0].exp().numpy(), nu=2.5)(inputs)
+    covariance = kernel(believed, 0, 0)(inputs)
     covariance += (believed.noises.exp().item() + JITTER) * np.eye(9)
     expected = multivariate_normal.logpdf(targets[0], cov=covariance)
     assert processes.log_likelihood.item() == pytest.approx(expected, rel=1e-8)
@@ -78,7 +105,8 @@ def test_the_evidence_is_the_density_of_what_is_observed() -> None:
 @pytest.mark.parametrize(("n", "d"), [(1, 2), (6, 1), (25, 7)])
 def test_the_gradient_is_that_of_the_evidence(n: int, d: int) -> None:
     believed = hypotheses(2, 3, d, warp=0.5)
-    moved = [believed.lengthscales.requires_grad_(), believed.noises.requires_grad_()]
+    names = ("lengthscales", "trends", "amplitudes", "noises")
+    moved = [getattr(believed, name).requires_grad_() for name in names]
     features, targets = draw(2, n, d)
     features[:, -1] = features[:, 0]  # a configuration that was tried twice
     processes = Processes.conditioned(believed, features, targets)
@@ -121,6 +149,26 @@ def test_float32_is_computed_as_float64() -> None:
     )
     assert torch.equal(single.log_likelihood, double.log_likelihood)
     assert single.posterior(features.float())[0].dtype == torch.float64
+
+
+def test_terms_have_mean_0_and_variance_1_and_no_correlation() -> None:
+    line = (torch.arange(10_000).double()[None, :, None] + 0.5) / 10_000
+    found = terms(line)[0]
+    torch.testing.assert_close(found.mean(0), torch.zeros(2).double(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.T @ found / 10_000, torch.eye(2).double(), atol=1e-6, rtol=0)
+
+
+def test_a_trend_finds_the_top_of_a_bowl_from_few_trials() -> None:
+    features = draw(1, 15, 6)[0]
+    targets = -(features - 0.3).square().sum(-1)
+    targets = (targets - targets.mean()) / targets.std()
+    believed = replace(
+        fixed(6, 1.0, -8.0), amplitudes=torch.tensor([[-5.0]]), trends=torch.zeros(1, 1, 12)
+    )
+    asked = torch.full((1, 2, 6), 0.3)
+    asked[0, 1] = 0.9
+    top, side = Processes.conditioned(believed, features, targets).posterior(asked)[0][0, 0]
+    assert top > targets.max() and side < targets.mean()
 
 
 # ---- warps
@@ -171,8 +219,9 @@ def test_with_and_without_a_gradient_the_posterior_is_the_same() -> None:
     generator = torch.Generator().manual_seed(0)
     features, targets = torch.rand(2, 9, 3, generator=generator), torch.rand(2, 9)
     asked = torch.cat([features[:, :2], torch.rand(2, 5, 3, generator=generator)], 1)
-    parts = [torch.zeros(shape) for shape in ((2, 4, 3), (2, 4), (2, 4), (2, 3, 2))]
-    parts[1] -= 5.0  # the noises
+    shapes = (2, 4, 3), (2, 4, 6), (2, 4), (2, 4), (2, 4), (2, 3, 2)
+    parts = [torch.zeros(shape) for shape in shapes]
+    parts[3] -= 5.0  # the noises
     conditioned = Processes.conditioned(Hypotheses(*parts), features, targets)
     learnt = Hypotheses(*(part.clone().requires_grad_() for part in parts))
     trained = Processes.conditioned(learnt, features, targets)

@@ -50,7 +50,7 @@ class UniversalTrainingSettings:
         ValueError: If any is not positive.
     """
 
-    n_steps: int = 16000
+    n_steps: int = 600
     learning_rate: float = 0.002
     max_features: int = MAX_FEATURES
 
@@ -104,7 +104,7 @@ def meta_train_universal(
 def initial(size: UniversalSettings, seed: int) -> UniversalPrior:
     """Return a network with weights as torch draws them for linear layers, but reproducibly."""
     prior, generator = UniversalPrior(size), torch.Generator().manual_seed(seed)
-    outputs = [prior.scales, prior.rest, *prior.scale_steps, *prior.noise_steps]
+    outputs = [prior.of_features, prior.of_task, *prior.feature_steps, *prior.task_steps]
     last = {id(network[-1]) for network in outputs}
     with torch.no_grad():
         for layer in prior.modules():

@@ -30,7 +30,7 @@ from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
 from dre_plugins.space.base import Units
-from dre_plugins.space.candidates import with_fixed
+from dre_plugins.space.candidates import is_mostly_around_zero, with_fixed
 from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
@@ -88,8 +88,9 @@ class UniversalProposer:
         )
         network = prior.network if isinstance(prior, UniversalFile) else load_network()
         features = self._features(self._units)[None]
+        read = partial(network, features, is_local=is_mostly_around_zero(self._space))
         fits = [
-            (targets, *network(features, targets.values[None], targets.mean_variance))
+            (targets, *read(targets.values[None], targets.mean_variance))
             for targets in alternatives
         ]
         targets, processes, log_weights = max(fits, key=_log_density)
