@@ -24,6 +24,7 @@ from dre_plugins.recommend.proposers import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.base import Array
+from dre_plugins.space.candidates import is_mostly_around_zero
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen
@@ -61,7 +62,9 @@ class ValuePosterior:
         targets = torch.from_numpy((values - mean) / deviation)
         features = process_features(space, units)
         with torch.no_grad():
-            processes, log_weights = load_network()(features[None], targets[None], is_local=True)
+            processes, log_weights = load_network()(
+                features[None], targets[None], is_local=is_mostly_around_zero(space)
+            )
         return cls(space, processes, log_weights[0], mean * size, deviation * size)
 
     @property
