@@ -31,7 +31,7 @@ WARP = 1.5
 LENGTHSCALE, BY_DIMENSION, SPREAD = 0.3, 0.35, 1.5
 TREND, TREND_SPREAD, NOISE = -3.0, 2.0, -4.0
 # Trials from which on there may be a trend where values far from all trials are not expected to
-# differ much.
+# differ much (lab/2026-11-27-amplitude-and-trend.md#studies).
 TREND_TRIALS = 20
 # Scale of the network's outputs in a guess, and of gradients in a refinement.
 REACH, STEP = 3.0, 0.3

@@ -22,6 +22,7 @@ from dre_plugins.space import (
 )
 from dre_plugins.space.candidates import (
     is_around_zero,
+    is_mostly_around_zero,
     mutate,
     recombine,
     sobol,
@@ -106,6 +107,17 @@ class TestSobolPoint:
                 point = sobol_point(n + 2, index, seed=1)
                 point[1:] = 0.5 + expected * (point[1:] - 0.5)
                 np.testing.assert_allclose(start_up_point(space, index, 1), point, rtol=1e-15)
+
+    def test_ranges_of_numbers_decide_whether_a_space_is_around_0(self) -> None:
+        around, other, choice = Float(-5, 5), Float(0, 1), Categorical(("a", "b"))
+        for domains, expected in (
+            ((around,), True),
+            ((around, other, choice, choice), True),
+            ((around, other, other), False),
+            ((choice,), False),
+        ):
+            space = SearchSpace({f"x{i}": domain for i, domain in enumerate(domains)})
+            assert is_mostly_around_zero(space) is expected
 
     def test_fills_evenly_across_blocks(self) -> None:
         points = np.array([sobol_point(2, i, seed=0) for i in range(512)])

@@ -17,6 +17,7 @@ from dre_plugins.universal.network import (
     SPREAD,
     TREND,
     TREND_SPREAD,
+    TREND_TRIALS,
     TRENDS,
     WARP,
     UniversalPrior,
@@ -156,6 +157,18 @@ def test_guesses_stay_within_limits() -> None:
     ):
         assert found.min() >= low and found.max() <= high
         assert ((found == low) | (found == high)).any()
+
+
+@pytest.mark.parametrize(("n", "has_trend"), [(TREND_TRIALS - 1, False), (TREND_TRIALS, True)])
+def test_near_trials_amplitudes_are_at_most_1_and_few_trials_have_no_trend(n, has_trend) -> None:
+    features, targets = draw(3, n, 5)
+    prior = prior_of()
+    free, near = (
+        prior(features, targets, is_local=is_local)[0].hypotheses for is_local in (False, True)
+    )
+    assert free.amplitudes.max() > 0.0 >= near.amplitudes.max()
+    assert free.trends.min() > TRENDS[0]
+    assert bool(near.trends.max() > TRENDS[0]) is has_trend
 
 
 def test_all_weights_learn() -> None:
