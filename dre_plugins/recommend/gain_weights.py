@@ -106,7 +106,7 @@ class CostModel:
         targets, self._mean, self._deviation = standardised(torch.from_numpy(np.log(costs)))
         features = process_features(space, units)
         self._processes, weights = load_network()(
-            features[None], targets[None], is_local=is_mostly_around_zero(space)
+            features[None], targets[None], is_limited=is_mostly_around_zero(space)
         )
         self._shares = weights[0, :, None].exp()
 
@@ -149,7 +149,7 @@ class Feasibility:
     ) -> None:
         self._models: list[tuple[Processes, torch.Tensor, float]] = []
         share = max(MIN_LENGTH, MAX_ENTRIES // len(constraints))
-        read = partial(load_network(), is_local=is_mostly_around_zero(space))
+        read = partial(load_network(), is_limited=is_mostly_around_zero(space))
         for constraint in constraints:
             nearest = constraint.nearest(min(max_length, share))
             targets, boundary = targets_of(nearest)

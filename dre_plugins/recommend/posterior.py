@@ -63,7 +63,7 @@ class ValuePosterior:
         features = process_features(space, units)
         with torch.no_grad():
             processes, log_weights = load_network()(
-                features[None], targets[None], is_local=is_mostly_around_zero(space)
+                features[None], targets[None], is_limited=is_mostly_around_zero(space)
             )
         return cls(space, processes, log_weights[0], mean * size, deviation * size)
 

@@ -94,8 +94,8 @@ def is_around_zero(domain: Domain) -> bool:
 def is_mostly_around_zero(space: SearchSpace) -> bool:
     """Return whether at least half of the ranges of numbers are around 0.
 
-    There the universal prior does not expect better values far from all trials, as its author
-    expects the optimum between the bounds (lab/2026-11-27-amplitude-and-trend.md#studies).
+    Who writes such ranges expects the optimum between the bounds, so that the universal prior does
+    not expect better values far from all trials (lab/2026-11-27-amplitude-and-trend.md#studies).
     """
     domains = space.domains.values()
     ranges = [domain for domain in domains if isinstance(domain, Float | Integer | Ordinal)]

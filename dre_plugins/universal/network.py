@@ -99,7 +99,7 @@ class UniversalPrior(nn.Module):
         targets: Tensor,
         mean_variance: float = 0.0,
         *,
-        is_local: bool = False,
+        is_limited: bool = False,
     ) -> tuple[Processes, Tensor]:
         """Return processes that are conditioned on trials, and how likely each is.
 
@@ -107,7 +107,7 @@ class UniversalPrior(nn.Module):
             features: Features of the trials `[B, N, D]`, from 0 to 1.
             targets: Targets of the trials `[B, N]`, see `universal.targets`.
             mean_variance: Variance of the constant mean; at 0, as in training, the mean is 0.
-            is_local: Whether values far from all trials are not expected to differ by more than
+            is_limited: Whether values far from all trials are not expected to differ by more than
                 those of the trials: the amplitude is at most 1, and before `TREND_TRIALS` trials
                 there is no trend.
 
@@ -116,11 +116,11 @@ class UniversalPrior(nn.Module):
         """
         columns, task = self._read(features, targets)
         hypotheses = replace(self._guess(columns, task), mean_variance=mean_variance)
-        hypotheses = _local(hypotheses, features.shape[1]) if is_local else hypotheses
+        hypotheses = _limited(hypotheses, features.shape[1]) if is_limited else hypotheses
         for steps in zip(self.feature_steps, self.task_steps, strict=True):
             processes = Processes.conditioned(hypotheses, features, targets)
             hypotheses = self._refined(hypotheses, processes.gradient(), (columns, task), steps)
-            hypotheses = _local(hypotheses, features.shape[1]) if is_local else hypotheses
+            hypotheses = _limited(hypotheses, features.shape[1]) if is_limited else hypotheses
         processes = Processes.conditioned(hypotheses, features, targets)
         # The likelihood is tempered, as no task is exactly a Matérn process.
         believed = hypotheses.weights + torch.sigmoid(self.trust) * processes.log_likelihood
@@ -190,7 +190,7 @@ class UniversalPrior(nn.Module):
         )
 
 
-def _local(hypotheses: Hypotheses, n_trials: int) -> Hypotheses:
+def _limited(hypotheses: Hypotheses, n_trials: int) -> Hypotheses:
     """Return the hypotheses with an amplitude of at most 1, and without a trend of few trials."""
     most = TRENDS[0 if n_trials < TREND_TRIALS else 1]
     return replace(

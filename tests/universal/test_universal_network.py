@@ -160,15 +160,16 @@ def test_guesses_stay_within_limits() -> None:
 
 
 @pytest.mark.parametrize(("n", "has_trend"), [(TREND_TRIALS - 1, False), (TREND_TRIALS, True)])
-def test_near_trials_amplitudes_are_at_most_1_and_few_trials_have_no_trend(n, has_trend) -> None:
+def test_limited_amplitudes_are_at_most_1_and_few_trials_have_no_trend(n, has_trend) -> None:
     features, targets = draw(3, n, 5)
     prior = prior_of()
-    free, near = (
-        prior(features, targets, is_local=is_local)[0].hypotheses for is_local in (False, True)
+    free, limited = (
+        prior(features, targets, is_limited=is_limited)[0].hypotheses
+        for is_limited in (False, True)
     )
-    assert free.amplitudes.max() > 0.0 >= near.amplitudes.max()
+    assert free.amplitudes.max() > 0.0 >= limited.amplitudes.max()
     assert free.trends.min() > TRENDS[0]
-    assert bool(near.trends.max() > TRENDS[0]) is has_trend
+    assert bool(limited.trends.max() > TRENDS[0]) is has_trend
 
 
 def test_all_weights_learn() -> None:

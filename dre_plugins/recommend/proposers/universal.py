@@ -88,7 +88,7 @@ class UniversalProposer:
         )
         network = prior.network if isinstance(prior, UniversalFile) else load_network()
         features = self._features(self._units)[None]
-        read = partial(network, features, is_local=is_mostly_around_zero(self._space))
+        read = partial(network, features, is_limited=is_mostly_around_zero(self._space))
         fits = [
             (targets, *read(targets.values[None], targets.mean_variance))
             for targets in alternatives
