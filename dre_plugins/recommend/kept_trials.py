@@ -73,6 +73,15 @@ class KeptTrials:
         self.__dict__.update(state)
         self._lock = RLock()
 
+    def call_unless_busy(self, method: Callable[[], object], timeout: float) -> bool:
+        """Call a method unless another thread is in one for that many seconds; say whether."""
+        if is_free := self._lock.acquire(timeout=timeout):
+            try:
+                method()
+            finally:
+                self._lock.release()
+        return is_free
+
     @property
     def directions(self) -> tuple[str, ...]:
         """Return "minimize" or "maximize" for each objective."""

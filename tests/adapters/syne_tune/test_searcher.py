@@ -6,6 +6,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from syne_tune import config_space as cs
 from syne_tune_loop import searcher_of
 from syne_tune_rows import SPACE
 
-from dre_plugins import Memory
+from dre_plugins import AskTell, Memory
 from dre_plugins.adapters.syne_tune import DRESearcher, history
 from dre_plugins.memory import records
 from dre_plugins.recommend import Trial, TrialState
@@ -185,22 +186,58 @@ def test_a_searcher_may_begin_while_those_of_another_thread_report() -> None:
         searcher_of(GRID)
 
 
+def study_of_garbage(folder: Path, **more: Any) -> AskTell:
+    """Return a study of two reports whose searcher is in a cycle, which only a collection ends."""
+    searcher: Any = searcher_of(memory=folder, **more)
+    for trial_id in range(2):
+        searcher.on_trial_result(trial_id, searcher.suggest(), 1.0)
+    searcher.itself = searcher
+    return searcher.study
+
+
+def n_recorded(folder: Path) -> int:
+    (entry,) = Memory(folder).index().entries
+    return entry.n_trials
+
+
 def test_a_searcher_may_be_collected_while_its_study_records_a_trial(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    searcher: Any = searcher_of(memory=tmp_path)
-    for trial_id in range(2):
-        searcher.on_trial_result(trial_id, searcher.suggest(), 1.0)
-    study, searcher.itself = searcher.study, searcher  # a cycle, which only a collection ends
-    del searcher
-    line = records.trial_line
+    study, line = study_of_garbage(tmp_path), records.trial_line
     monkeypatch.setattr(records, "trial_line", lambda *given: (gc.collect(), line(*given))[1])
     thread = threading.Thread(target=study.tell, args=(0, 1.0), daemon=True)
     thread.start()
     thread.join(timeout=30.0)
     assert not thread.is_alive()
-    (entry,) = Memory(tmp_path).index().entries
-    assert entry.n_trials == 2  # the second one by its report
+    assert n_recorded(tmp_path) == 2  # the second one by its report
+
+
+def test_a_collection_does_not_wait_for_a_study_whose_thread_waits_for_the_collecting_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    held, is_in_study, at_exit = threading.Lock(), threading.Event(), []
+    monkeypatch.setattr("atexit.register", lambda *given: at_exit.append(partial(*given)))
+
+    def valid(_: object) -> bool:
+        if held.locked():
+            is_in_study.set()
+            held.acquire()
+            held.release()
+        return True
+
+    def collect() -> None:
+        with held:
+            asking.start()
+            is_in_study.wait()
+            gc.collect()
+
+    study = study_of_garbage(tmp_path, valid=valid)
+    asking, thread = (threading.Thread(target=f, daemon=True) for f in (study.ask, collect))
+    thread.start()
+    thread.join(timeout=30.0)
+    assert not thread.is_alive()
+    at_exit[-1]()
+    assert n_recorded(tmp_path) == 2
 
 
 # ---- results
