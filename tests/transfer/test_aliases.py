@@ -38,6 +38,16 @@ def test_trees_agree() -> None:
     assert list(rpart) == list(sklearn) and len(rpart) == 4
 
 
+# Names of the catalogue that join words: `batchsize`, `clipnorm` and so on.
+CAMEL_CASE = "batchSize nRounds clipNorm colSample maxDepth minBucket minSplit nodeSize nTree"
+
+
+@pytest.mark.parametrize("name", [*CAMEL_CASE.split(), "subSample", "model.minSplit"])
+def test_joined_names_may_be_in_camel_case(name: str) -> None:
+    (role,) = roles([name])
+    assert roles([name.casefold()]).keys() == {role}
+
+
 def test_company_decides() -> None:
     assert roles(["alpha", "eta"])["l1"] == "alpha"
     assert roles(["alpha", "hidden_layer_sizes"])["weight decay"] == "alpha"

@@ -29,7 +29,10 @@ _LEARNER_WORDS = sorted(
     ((word, key) for key, learner in LEARNERS.items() for word in learner.prefixes),
     key=lambda entry: (-len(entry[0]), entry[0]),
 )
-_LEARNERS = frozenset(word for word, _ in _LEARNER_WORDS)
+# Words that stay whole in camelCase: learners, and names that no library writes with `_`.
+_WHOLE = {word for word, _ in _LEARNER_WORDS}.union(
+    "clipnorm colsample minbucket minsplit nhead nodesize ntree subsample".split()
+)
 # Words with other meanings (``lr_decay``): they name a learner only before one of its parameters.
 _SHORT = ("cat", "logit", "lr")
 # Words that name a part of a pipeline without saying what it is.
@@ -41,13 +44,14 @@ _N_KEPT = 1024
 def normalised(name: str) -> str:
     """Return a name without case, with `_` for every separator and between words of camelCase.
 
-    Names of classes and learners (``CatBoost``, ``catBoost``) stay whole.
+    Names of classes, of learners and of some parameters (``CatBoost``, ``catBoost``, ``minSplit``)
+    stay whole.
 
     >>> normalised("Max-Depth"), normalised("model__max_depth"), normalised("catBoost.maxDepth")
     ('max_depth', 'model_max_depth', 'catboost_max_depth')
     """
     words = [
-        word if word[:1].isupper() or word.casefold() in _LEARNERS else _HUMPS.sub("_", word)
+        word if word[:1].isupper() or word.casefold() in _WHOLE else _HUMPS.sub("_", word)
         for word in _SEPARATORS.split(name)
     ]
     return "_".join(words).casefold().strip("_")
