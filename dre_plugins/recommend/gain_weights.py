@@ -15,18 +15,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
 
 from dre_plugins.recommend.constraints import Constraint
-from dre_plugins.recommend.ensemble.width import process_features
+from dre_plugins.recommend.ensemble.width import network_for, process_features
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.space.base import Units
-from dre_plugins.space.candidates import is_mostly_around_zero
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import standardised
 
@@ -105,9 +102,7 @@ class CostModel:
         self._log_typical = math.log(costs.mean())
         targets, self._mean, self._deviation = standardised(torch.from_numpy(np.log(costs)))
         features = process_features(space, units)
-        self._processes, weights = load_network()(
-            features[None], targets[None], is_limited=is_mostly_around_zero(space)
-        )
+        self._processes, weights = network_for(space)(features[None], targets[None])
         self._shares = weights[0, :, None].exp()
 
     @classmethod
@@ -149,12 +144,12 @@ class Feasibility:
     ) -> None:
         self._models: list[tuple[Processes, torch.Tensor, float]] = []
         share = max(MIN_LENGTH, MAX_ENTRIES // len(constraints))
-        read = partial(load_network(), is_limited=is_mostly_around_zero(space))
+        network = network_for(space)
         for constraint in constraints:
             nearest = constraint.nearest(min(max_length, share))
             targets, boundary = targets_of(nearest)
             features = process_features(space, units[nearest.trials])
-            processes, weights = read(features[None], targets[None])
+            processes, weights = network(features[None], targets[None])
             self._models.append((*processes.likely(weights), boundary))
 
     @classmethod

@@ -18,17 +18,15 @@ import torch
 
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend.ensemble.width import process_features
+from dre_plugins.recommend.ensemble.width import network_for, process_features
 from dre_plugins.recommend.imputation import joint_list, largest_of
 from dre_plugins.recommend.proposers import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.base import Array
-from dre_plugins.space.candidates import is_mostly_around_zero
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen
-from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
 
 MAX_HISTORY = 128
@@ -62,9 +60,7 @@ class ValuePosterior:
         targets = torch.from_numpy((values - mean) / deviation)
         features = process_features(space, units)
         with torch.no_grad():
-            processes, log_weights = load_network()(
-                features[None], targets[None], is_limited=is_mostly_around_zero(space)
-            )
+            processes, log_weights = network_for(space)(features[None], targets[None])
         return cls(space, processes, log_weights[0], mean * size, deviation * size)
 
     @property

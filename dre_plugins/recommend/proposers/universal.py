@@ -20,18 +20,17 @@ from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
+from dre_plugins.recommend.ensemble.width import MAX_FEATURES, network_for, sketched
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.lists import FAILED_RANK, select_fantasies
-from dre_plugins.recommend.prior import Universal, UniversalFile
+from dre_plugins.recommend.prior import Universal
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
 from dre_plugins.space.base import Units
-from dre_plugins.space.candidates import is_mostly_around_zero, with_fixed
-from dre_plugins.universal.file import load_network
+from dre_plugins.space.candidates import with_fixed
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
 
@@ -86,11 +85,9 @@ class UniversalProposer:
         alternatives = possible_targets(
             np.append(values, np.full(len(broken), np.nan)), np.append(observed.ranks, failed)
         )
-        network = prior.network if isinstance(prior, UniversalFile) else load_network()
-        features = self._features(self._units)[None]
-        read = partial(network, features, is_limited=is_mostly_around_zero(self._space))
+        network, features = network_for(self._space, prior), self._features(self._units)[None]
         fits = [
-            (targets, *read(targets.values[None], targets.mean_variance))
+            (targets, *network(features, targets.values[None], targets.mean_variance))
             for targets in alternatives
         ]
         targets, processes, log_weights = max(fits, key=_log_density)
