@@ -121,6 +121,13 @@ def covering(
     return covered
 
 
+def of_range(
+    trials: Sequence[FrozenTrial], name: str, distribution: BaseDistribution
+) -> list[FrozenTrial]:
+    """Return the trials that asked for a parameter in the same range."""
+    return [trial for trial in trials if trial.distributions.get(name) == distribution]
+
+
 def _union_of(known: Any, other: Any) -> BaseDistribution:
     """Return a distribution that covers two; it has no step if theirs are not one grid."""
     step = known.step

@@ -140,8 +140,8 @@ def independent_unit(trial: FrozenTrial, domain: Domain, seed: int, *, is_known:
     """Return a unit of the next parameter of a trial, which is sampled independently.
 
     That of a new parameter is one coordinate of the trial's start-up point. If the model knows the
-    parameter, but its value is not in the range that the trial asks for, the unit is random: that
-    may happen in every second turn, and every second point is in the same half.
+    parameter, but few trials have asked for this range, the unit is random: that may happen in
+    every second turn, and every second point is in the same half.
     """
     position = len(trial.params)
     if is_known:

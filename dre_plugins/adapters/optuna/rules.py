@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
@@ -141,9 +142,12 @@ class StudyRules:
             units = [first, *((first + steps) % 1.0).tolist()]
             yield self._first(study, trial, name, map(domain.from_unit, units))
 
-    def drawn(self, study: Study, trial: FrozenTrial, name: str, draw: Callable[[], Any]) -> Any:
-        """Return the first of several draws of a parameter for which the rule holds."""
-        return self._first(study, trial, name, (draw() for _ in range(MAX_DRAWS)))
+    def drawn(
+        self, sampler: BaseSampler, study: Study, trial: FrozenTrial, name: str, asked: Any
+    ) -> Any:
+        """Return the first of a sampler's draws of a parameter for which the rule holds."""
+        draws = (sampler.sample_independent(study, trial, name, asked) for _ in range(MAX_DRAWS))
+        return self._first(study, trial, name, draws)
 
     def _first(self, study: Study, trial: FrozenTrial, name: str, draws: Iterator[Any]) -> Any:
         first = next(draws)

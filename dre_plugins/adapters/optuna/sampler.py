@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -56,8 +57,7 @@ class DRESampler(BaseSampler):
 
     - All parameters are modelled together. The search space is the union of what the trials of
       the study asked for; conditions between parameters are learnt, and ranges may change.
-    - The scale of the objective does no harm: the ensemble reads only the order of its values, and
-      the universal prior reads the values in any unit.
+    - The scale of the objective does no harm.
     - Running trials of other threads, processes and machines are taken into account, and no
       configuration is suggested twice (see `allow_duplicates`).
     - A suggestion depends only on the study's trials, `seed` and the trial's number. A resumed
@@ -76,26 +76,18 @@ class DRESampler(BaseSampler):
         import optuna
         from dre_plugins.adapters.optuna import DRESampler
 
-        def objective(trial):
-            x = trial.suggest_float("x", -10, 10)
-            return (x - 2) ** 2
-
         study = optuna.create_study(sampler=DRESampler(seed=1))
-        study.optimize(objective, n_trials=30)
+        study.optimize(lambda trial: (trial.suggest_float("x", -10, 10) - 2) ** 2, n_trials=30)
         ```
 
     Args:
-        seed: Non-negative seed. Workers of one study may share a seed, as suggestions differ by
-            trial number. None draws one from the operating system when the sampler is made.
+        seed: Non-negative seed; None draws one from the operating system.
         prior: What is known before the first trial. "auto" recognises common learners by the names
-            and ranges of their parameters and takes three of the first four trials from the
-            portfolio of the learner; all else is as with "universal", the universal prior and an
-            ensemble with random initial weights. None is this ensemble alone. A trained prior is
-            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it
-            proposes the first trial, even if the search spaces differ, the ensemble starts from
-            its weights, and the universal prior takes turns once ten trials have ended. The path
-            of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
-            has a trained prior, or None, for each objective.
+            and ranges of their parameters, "universal" does not, and None is the ensemble alone,
+            with random initial weights. A trained prior is given by its name (`dre priors list`),
+            as a path, or as a `dre_plugins.Prior`, see `AskTell`; it is not used, with one
+            warning, while it shares no parameter with the study. A list has a trained prior, or
+            None, for each objective.
         past_studies: Past studies from which a prior is trained when the sampler is made, which
             takes some seconds: studies, a storage or its URL, several of these, or a
             `dre_plugins.MetaDataset`. Search spaces, metrics and directions may differ. A study
@@ -127,11 +119,9 @@ class DRESampler(BaseSampler):
             parameters, the last of which cannot make up for the others; `stats["invalid"]` counts.
         settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
             threads, how many trials are fitted, whether numeric choices are ordered.
-        memory: Folder in which studies of all frameworks are recorded, and from which later ones
-            with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
-            data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
-            environment variable DRE_MEMORY, if it is set). With `past_studies`, or a prior other
-            than "auto" and "universal", the study is recorded but does not learn from the folder.
+        memory: Folder in which studies are recorded, and from which later ones with some of the
+            same parameters learn, see `AskTell`. With `past_studies`, or a prior other than "auto"
+            and "universal", the study is recorded but does not learn from the folder.
 
     Attributes:
         stats: Counters: "suggestions", and these by `source` of `explain`; "independent"
@@ -139,10 +129,6 @@ class DRESampler(BaseSampler):
             "device_fallbacks" to the CPU, "skipped_turns" of the universal prior and "unwritten"
             attributes, which the storage refused. With a memory: "past_studies", suggestions made
             without them because trials contradict them ("memory_contradicted"), "memory_errors".
-
-    Note:
-        `explain` reads the user attribute "dre:explanation" of a trial. A prior that shares no
-        parameter with the study is not used, with one warning.
 
     Raises:
         ValueError: If an argument is invalid, or there is nothing to learn from in `past_studies`.
@@ -229,12 +215,7 @@ class DRESampler(BaseSampler):
         Raises:
             ValueError: If the study has no trial of that number.
         """
-        if isinstance(trial, FrozenTrial):
-            return attributes.explanation_of(trial)
-        trials = {known.number: known for known in study.get_trials(deepcopy=False)}
-        wanted = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
-        require(trial in [*trials], "trial", trial, wanted)
-        return attributes.explanation_of(trials[trial])
+        return attributes.explanation_in(study, trial)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -294,15 +275,17 @@ class DRESampler(BaseSampler):
         if param_name in chosen and domain.contains(value := chosen[param_name]):
             return value  # as `sample_relative` does where this process knows the parameter
         asked = conversion.domains_in(trial.distributions, ordered=self._ordered)
-        if self._study_prior(study, trial, param_name).knows(param_name, domain, asked):
+        in_range = self._value_in_range(study, trial, param_name, param_distribution)
+        if param_name in in_range:
+            unit = domain.to_unit(in_range[param_name])
+        elif self._study_prior(study, trial, param_name).knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
             if trial.number >= self._warns_from:
                 self._reporter.warn_of_independent(study, trial.number, param_name)
             if self._independent_sampler is not None:
-                draw = self._independent_sampler.sample_independent
-                arguments = study, trial, param_name, param_distribution
-                return self._rules.drawn(study, trial, param_name, lambda: draw(*arguments))
+                sampler = self._independent_sampler
+                return self._rules.drawn(sampler, study, trial, param_name, param_distribution)
             self.stats["independent"] += 1
             unit = independent_unit(trial, domain, self._seed, is_known=param_name in chosen)
         values = self._rules.values(study, trial, param_name, domain, unit)
@@ -314,6 +297,21 @@ class DRESampler(BaseSampler):
         self.stats["conflicts"] += n_conflicts
         self._reporter.warn_if(problem, study, trial)
         return value
+
+    def _value_in_range(
+        self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
+    ) -> Mapping[str, Any]:
+        """Return what the model chooses given trials of the same range, {} if they are too few."""
+        given = {**self._process.choice(study, trial).values, **conversion.given_to(trial)}
+        if name in given:
+            del given[name]
+            trials = conversion.of_range(self._process.trials(study, trial), name, distribution)
+            search_space = {**conversion.union_of_distributions(trials), name: distribution}
+            with suppress(RuleError):
+                suggestion = self._suggest(study, trial, search_space, trials, {}, given)[1]
+                if suggestion.source not in ("random", "fallback"):
+                    return suggestion.configuration
+        return {}
 
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
         """Return the prior's value of a parameter, given those that the trial has so far."""
@@ -381,6 +379,7 @@ class DRESampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution],
         trials: Sequence[FrozenTrial],
         fixed_elsewhere: Mapping[str, float],
+        given: Mapping[str, Any] | None = None,
     ) -> tuple[SearchSpace, Suggestion]:
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
@@ -388,12 +387,14 @@ class DRESampler(BaseSampler):
         history = self._constraints.added(study, others, history)
         space, whole = conversion.learnt_space(search_space, others, history, self._ordered)
         space, counts = conversion.spanning(space, others, history)
-        recommender = self._recommender(study, trial, space, self.stats, others, history)
+        # With given values, a suggestion that was counted is changed.
+        stats = self.stats if given is None else Counter(fallbacks=self.stats["fallbacks"])
+        recommender = self._recommender(study, trial, space, stats, others, history)
         text = self._study_prior(study, trial, space).summary(space, recommender)
         # Again only where the study shows new parameters.
         self._reporter.log(study, text, text, logging.INFO)
         rows = [row for row, known in enumerate(history) if known.configuration and counts[row]]
-        fixed = within(conversion.given_to(trial), space.domains)
+        fixed = within(conversion.given_to(trial) if given is None else given, space.domains)
         tried = self._history.have(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
         suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=tried)
         return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]

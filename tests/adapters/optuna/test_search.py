@@ -139,6 +139,20 @@ def test_a_narrowed_or_moved_range_is_re_encoded() -> None:
     assert sampler.stats["independent"] <= 4
 
 
+def test_a_parameter_may_have_a_range_for_each_branch() -> None:
+    """A model's value out of the range is chosen again, by the trials that asked for the range."""
+    lowest = {"a": -5.0, "b": -2.0}
+
+    def objective(trial: Trial) -> float:
+        low = lowest[trial.suggest_categorical("branch", [*lowest])]
+        return (trial.suggest_float("x", low, low + 2.0) - low - 0.7) ** 2
+
+    study = optimized(DRESampler(seed=0), objective, 20)
+    stats = study.sampler.stats
+    assert stats["independent"] <= 8 and stats["suggestions"] == 19 and not stats["fallbacks"]
+    assert sum(trial.value for trial in study.trials[-5:]) < 0.1
+
+
 # --- ordered choices and small spaces ----------------------------------------------------------
 
 
