@@ -37,10 +37,26 @@ def split(trial: optuna.Trial) -> float:
     return 4 * y**2 + z**2 + 0.02 * low + 0.5 * y * z
 
 
+def optimisers(trial: optuna.Trial) -> float:
+    is_sgd = trial.suggest_categorical("o", ["sgd", "adam"]) == "sgd"
+    low, high, best = (1e-3, 1.0, -1.0) if is_sgd else (1e-5, 1e-2, -3.5)
+    far = math.log10(trial.suggest_float("lr", low, high, log=True)) - best
+    return 0.1 * far**2 + (trial.suggest_float("z", 0, 1) - 0.3) ** 2 + 0.05 * is_sgd
+
+
+def wide(trial: optuna.Trial) -> float:
+    is_a = trial.suggest_categorical("b", ["a", "b"]) == "a"
+    y = trial.suggest_float("y", 0, 1 if is_a else 50)
+    value = (y - 0.3) ** 2 + 0.2 if is_a else ((y - 20) / 50) ** 2
+    return value + (trial.suggest_float("z", 0, 1) - 0.3) ** 2
+
+
 OBJECTIVES: dict[str, Objective] = {
     "disjoint": two_models((1e-5, 1e-3), (1e-2, 1.0), {"a": 1e-4, "b": 0.2}),
     "narrow": two_models((1e-4, 1e-1), (1e-2, 1.0), {"a": 3e-3, "b": 0.2}),
     "split": split,
+    "optimisers": optimisers,
+    "wide": wide,
 }
 
 
