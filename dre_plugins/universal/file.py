@@ -27,7 +27,7 @@ def load(path: str | os.PathLike[str]) -> UniversalPrior:
     """Read a universal prior; nothing in the file can run code.
 
     Raises:
-        PriorError: If the file is missing, damaged, foreign, or from a newer version.
+        PriorError: If the file is missing, damaged, foreign, or from another version.
     """
     try:
         return _parsed(os.fspath(path), regular(path).read_bytes())
@@ -38,6 +38,10 @@ def load(path: str | os.PathLike[str]) -> UniversalPrior:
 def _parsed(name: str, content: bytes) -> UniversalPrior:
     writer = "dre-bench train-universal"
     header, tensors = checkpoint.read(name, content, FORMAT, VERSION, writer=writer)
+    if (version := int(header["version"])) < VERSION:  # of another network
+        raise PriorError(
+            f"{name}: version {version} is older than {VERSION}; train it again with {writer}."
+        )
     try:
         settings = UniversalSettings(**json.loads(header["settings"]))
     except (KeyError, TypeError, ValueError, RecursionError) as error:

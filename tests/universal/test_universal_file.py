@@ -83,6 +83,7 @@ HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
     "foreign": ({"format": "dre-plugins/prior"}, "format is 'dre-plugins/prior', expected"),
     "without a format": ({"format": None}, "format is None, expected"),
     "newer": ({"version": str(VERSION + 1)}, f"version {VERSION + 1} is newer.*upgrade"),
+    "older": ({"version": str(VERSION - 1)}, f"version {VERSION - 1} is older.*train it again"),
     "of no version": ({"version": None}, "damaged header"),
     "of an odd version": ({"version": "one"}, "damaged header"),
     "without settings": ({"settings": None}, "damaged header"),
