@@ -76,6 +76,8 @@ class Covering(Default):
     def __init__(self, seed: int) -> None:
         super().__init__(seed, valid=self._is_inside)
         self._newest: dict[str, tuple[float, float]] = {}
+        self._newest_only = self._suggestions.suggest
+        self._suggestions.suggest = self._suggest  # type: ignore[method-assign]
 
     def _is_inside(self, c: dict[str, float]) -> bool:
         return all(low <= c[n] <= high for n, (low, high) in self._newest.items())
@@ -86,7 +88,7 @@ class Covering(Default):
             self._newest = newest
             self._rules._rule = self._rules._new(SearchSpace({}))
         covered = conversion.covering(search_space, trials)
-        return super()._suggest(study, trial, covered, trials, fixed)
+        return self._newest_only(study, trial, covered, trials, fixed)
 
 
 def treated(version: str) -> Callable[..., tuple[SearchSpace, Mask]]:

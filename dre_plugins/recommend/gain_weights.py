@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from dre_plugins.recommend.constraints import Constraint
-from dre_plugins.recommend.ensemble.width import network_for, process_features
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.universal_prior import network_for, process_features
 from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.processes import Processes

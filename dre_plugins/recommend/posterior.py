@@ -18,11 +18,11 @@ import torch
 
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend.ensemble.width import network_for, process_features
 from dre_plugins.recommend.imputation import joint_list, largest_of
 from dre_plugins.recommend.proposers import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.universal_prior import network_for, process_features
 from dre_plugins.space.base import Array
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace

@@ -40,7 +40,7 @@ def test_it_speaks_the_users_language() -> None:
 def test_it_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
     broken = Mock(side_effect=MemoryError)
     monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
-    monkeypatch.setattr("dre_plugins.recommend.ensemble.width.load_network", broken)
+    monkeypatch.setattr("dre_plugins.recommend.universal_prior.load_network", broken)
     study = study_of(GRID, direction="maximize", seed=None)
     seen = []
     for i in range(18):

@@ -10,9 +10,9 @@ import torch
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
-from dre_plugins.recommend.ensemble.width import process_features
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import CostModel, GainWeights
+from dre_plugins.recommend.universal_prior import process_features
 from dre_plugins.space import Categorical, Float, SearchSpace
 
 SPACE = SearchSpace(

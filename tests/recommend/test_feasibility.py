@@ -13,10 +13,10 @@ from dre_plugins.recommend.constraints import (
     constraints_of,
     merged_constraints,
 )
-from dre_plugins.recommend.ensemble.width import process_features
 from dre_plugins.recommend.gain_weights import Feasibility, targets_of
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
+from dre_plugins.recommend.universal_prior import process_features
 from dre_plugins.space import Float, SearchSpace
 
 PLANE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})

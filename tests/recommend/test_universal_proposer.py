@@ -117,7 +117,7 @@ def test_conditional_and_mixed_spaces() -> None:
 
 def test_its_failure_costs_no_trial(monkeypatch) -> None:
     broken = Mock(side_effect=np.linalg.LinAlgError("not positive definite"))
-    monkeypatch.setattr("dre_plugins.recommend.ensemble.width.load_network", broken)
+    monkeypatch.setattr("dre_plugins.recommend.universal_prior.load_network", broken)
     stats: Counter[str] = Counter()
     recommender = Recommender(PLANE, SETTINGS, seed=0, stats=stats)
     made = [recommender.suggest(history_of(8), index=index)[0].source for index in range(4)]

@@ -6,11 +6,8 @@ a suggestion → parameter values. It decides nothing about the search; `dre_plu
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from optuna.distributions import BaseDistribution
@@ -22,19 +19,16 @@ from dre_plugins.adapters.common.options import DURATION, checked_cost_name, see
 from dre_plugins.adapters.optuna import attributes, claims, conversion
 from dre_plugins.adapters.optuna.define_by_run import independent_unit
 from dre_plugins.adapters.optuna.history import History, cost_of
-from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource, StudyPrior
+from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource
 from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
+from dre_plugins.adapters.optuna.suggestions import Suggestions
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.configurations import within
-from dre_plugins.recommend.explanation import Explanation, Suggestion
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior
-from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
-from dre_plugins.recommend.trials import Trial
-from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.rules import RuleError, Valid
 
 
@@ -57,7 +51,8 @@ class DRESampler(BaseSampler):
 
     - All parameters are modelled together. The search space is the union of what the trials of
       the study asked for; conditions between parameters are learnt, and ranges may change.
-    - The scale of the objective does no harm.
+    - The scale of the objective does no harm: the ensemble reads only the order of its values, and
+      the universal prior reads the values in any unit.
     - Running trials of other threads, processes and machines are taken into account, and no
       configuration is suggested twice (see `allow_duplicates`).
     - A suggestion depends only on the study's trials, `seed` and the trial's number. A resumed
@@ -76,18 +71,26 @@ class DRESampler(BaseSampler):
         import optuna
         from dre_plugins.adapters.optuna import DRESampler
 
+        def objective(trial):
+            x = trial.suggest_float("x", -10, 10)
+            return (x - 2) ** 2
+
         study = optuna.create_study(sampler=DRESampler(seed=1))
-        study.optimize(lambda trial: (trial.suggest_float("x", -10, 10) - 2) ** 2, n_trials=30)
+        study.optimize(objective, n_trials=30)
         ```
 
     Args:
-        seed: Non-negative seed; None draws one from the operating system.
+        seed: Non-negative seed. Workers of one study may share a seed, as suggestions differ by
+            trial number. None draws one from the operating system when the sampler is made.
         prior: What is known before the first trial. "auto" recognises common learners by the names
-            and ranges of their parameters, "universal" does not, and None is the ensemble alone,
-            with random initial weights. A trained prior is given by its name (`dre priors list`),
-            as a path, or as a `dre_plugins.Prior`, see `AskTell`; it is not used, with one
-            warning, while it shares no parameter with the study. A list has a trained prior, or
-            None, for each objective.
+            and ranges of their parameters and takes three of the first four trials from the
+            portfolio of the learner; all else is as with "universal", the universal prior and an
+            ensemble with random initial weights. None is this ensemble alone. A trained prior is
+            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, the ensemble starts from
+            its weights, and the universal prior takes turns once ten trials have ended. The path
+            of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
+            has a trained prior, or None, for each objective.
         past_studies: Past studies from which a prior is trained when the sampler is made, which
             takes some seconds: studies, a storage or its URL, several of these, or a
             `dre_plugins.MetaDataset`. Search spaces, metrics and directions may differ. A study
@@ -119,9 +122,11 @@ class DRESampler(BaseSampler):
             parameters, the last of which cannot make up for the others; `stats["invalid"]` counts.
         settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
             threads, how many trials are fitted, whether numeric choices are ordered.
-        memory: Folder in which studies are recorded, and from which later ones with some of the
-            same parameters learn, see `AskTell`. With `past_studies`, or a prior other than "auto"
-            and "universal", the study is recorded but does not learn from the folder.
+        memory: Folder in which studies of all frameworks are recorded, and from which later ones
+            with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
+            data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
+            environment variable DRE_MEMORY, if it is set). With `past_studies`, or a prior other
+            than "auto" and "universal", the study is recorded but does not learn from the folder.
 
     Attributes:
         stats: Counters: "suggestions", and these by `source` of `explain`; "independent"
@@ -129,6 +134,10 @@ class DRESampler(BaseSampler):
             "device_fallbacks" to the CPU, "skipped_turns" of the universal prior and "unwritten"
             attributes, which the storage refused. With a memory: "past_studies", suggestions made
             without them because trials contradict them ("memory_contradicted"), "memory_errors".
+
+    Note:
+        `explain` reads the user attribute "dre:explanation" of a trial. A prior that shares no
+        parameter with the study is not used, with one warning.
 
     Raises:
         ValueError: If an argument is invalid, or there is nothing to learn from in `past_studies`.
@@ -172,6 +181,17 @@ class DRESampler(BaseSampler):
         self._rules = StudyRules(valid, self._seed, self.stats, self._process, reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
         self._history = History(self._cost)
+        self._suggestions = Suggestions(
+            self._settings,
+            self._seed,
+            self.stats,
+            self._past,
+            self._process,
+            self._rules,
+            self._constraints,
+            self._history,
+            reporter,
+        )
 
     def reseed_rng(self) -> None:
         """Reseed the independent sampler; the sampler itself has no random state but its seed."""
@@ -237,7 +257,9 @@ class DRESampler(BaseSampler):
         names, held_by = {*search_space, *fixed}, self._history.numbers
         for _ in range(claims.MAX_MOVES):
             try:
-                space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
+                space, suggestion = self._suggestions.suggest(
+                    study, trial, search_space, trials, fixed
+                )
             except RuleError:
                 # It ends this trial. The next one asks the script, which may have other ranges.
                 if self._process.forget_asked(study):
@@ -274,12 +296,9 @@ class DRESampler(BaseSampler):
         chosen = self._process.choice(study, trial).values
         if param_name in chosen and domain.contains(value := chosen[param_name]):
             return value  # as `sample_relative` does where this process knows the parameter
-        asked = conversion.domains_in(trial.distributions, ordered=self._ordered)
-        in_range = self._value_in_range(study, trial, param_name, param_distribution)
-        if param_name in in_range:
-            unit = domain.to_unit(in_range[param_name])
-        elif self._study_prior(study, trial, param_name).knows(param_name, domain, asked):
-            unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
+        known = self._suggestions.completed(study, trial, param_name, domain, param_distribution)
+        if param_name in known:
+            unit = domain.to_unit(known[param_name])
         else:
             if trial.number >= self._warns_from:
                 self._reporter.warn_of_independent(study, trial.number, param_name)
@@ -297,104 +316,3 @@ class DRESampler(BaseSampler):
         self.stats["conflicts"] += n_conflicts
         self._reporter.warn_if(problem, study, trial)
         return value
-
-    def _value_in_range(
-        self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
-    ) -> Mapping[str, Any]:
-        """Return what the model chooses given trials of the same range, {} if they are too few."""
-        given = {**self._process.choice(study, trial).values, **conversion.given_to(trial)}
-        if name in given:
-            del given[name]
-            trials = conversion.of_range(self._process.trials(study, trial), name, distribution)
-            search_space = {**conversion.union_of_distributions(trials), name: distribution}
-            with suppress(RuleError):
-                suggestion = self._suggest(study, trial, search_space, trials, {}, given)[1]
-                if suggestion.source not in ("random", "fallback"):
-                    return suggestion.configuration
-        return {}
-
-    def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
-        """Return the prior's value of a parameter, given those that the trial has so far."""
-        choice = self._process.choice(study, trial)
-        from_prior = choice.prior_values(trial)
-        if name in from_prior and domain.contains(from_prior[name]):
-            return from_prior[name]
-        domains = conversion.domains_in(trial.distributions, ordered=self._ordered)
-        space = self._study_prior(study, trial, name).completed({**domains, name: domain})
-        # A trial counts as one suggestion, however many parameters it asks for one by one. If the
-        # model's suggestion is completed here, its source stays "model".
-        is_first = choice.prior_suggestion is None and not (choice.source and domains)
-        if is_first and choice.source:  # the prior replaces the model's suggestion
-            self.stats.subtract([choice.source, "suggestions"])
-        stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
-        suggest = self._recommender(study, trial, space, stats).suggest
-        # Parameters of a new branch begin with the best member of a portfolio.
-        index = self._study_prior(study, trial, name).place(trial.number, bool(choice.values))
-        suggestion = suggest((), 1, index=index, fixed=within(trial.params, domains))[0]
-        if is_first:
-            self._reporter.explain(study, trial, suggestion.explanation)
-        choice.prior_suggestion = suggestion.configuration
-        return suggestion.configuration[name]
-
-    def _study_prior(
-        self, study: Study, trial: FrozenTrial, space: SearchSpace | str
-    ) -> StudyPrior:
-        """Return the priors for a trial, chosen once by the parameters that it will have."""
-        choice = self._process.choice(study, trial)
-        if choice.study_prior is None:
-            choice.study_prior = self._past.of(study, space)
-        return choice.study_prior
-
-    def _recommender(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        space: SearchSpace,
-        stats: Counter[str],
-        others: Sequence[FrozenTrial] = (),
-        history: Sequence[Trial] = (),
-    ) -> Recommender:
-        """Return a recommender with the priors that apply to a search space."""
-        n_objectives = len(study.directions)
-        new = partial(
-            Recommender,
-            space,
-            self._settings,
-            seed=self._seed,
-            stats=stats,
-            n_objectives=n_objectives,
-            logger=attributes.logger,
-            rule=self._rules.on(space, study, trial, others),
-        )
-        recommender, problem = self._study_prior(study, trial, space).recommender(
-            new, space, n_objectives, history, trial.number, stats
-        )
-        self._reporter.log(study, "<unused prior>", problem)
-        return recommender
-
-    def _suggest(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        search_space: Mapping[str, BaseDistribution],
-        trials: Sequence[FrozenTrial],
-        fixed_elsewhere: Mapping[str, float],
-        given: Mapping[str, Any] | None = None,
-    ) -> tuple[SearchSpace, Suggestion]:
-        begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
-        others, history, problem = self._history.readable(begun, search_space, study.directions)
-        self._reporter.log(study, "<unreadable>", problem)
-        history = self._constraints.added(study, others, history)
-        space, whole = conversion.learnt_space(search_space, others, history, self._ordered)
-        space, counts = conversion.spanning(space, others, history)
-        # With given values, a suggestion that was counted is changed.
-        stats = self.stats if given is None else Counter(fallbacks=self.stats["fallbacks"])
-        recommender = self._recommender(study, trial, space, stats, others, history)
-        text = self._study_prior(study, trial, space).summary(space, recommender)
-        # Again only where the study shows new parameters.
-        self._reporter.log(study, text, text, logging.INFO)
-        rows = [row for row, known in enumerate(history) if known.configuration and counts[row]]
-        fixed = within(conversion.given_to(trial) if given is None else given, space.domains)
-        tried = self._history.have(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
-        suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=tried)
-        return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]

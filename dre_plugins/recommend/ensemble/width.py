@@ -8,19 +8,12 @@ inner products in expectation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
-from dre_plugins.space.base import Array, Features, Positions
-from dre_plugins.space.candidates import is_mostly_around_zero
-from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.universal.file import load_network
-from dre_plugins.universal.processes import Processes
+from dre_plugins.space.base import Features, Positions
 
 # Features of the widest input. A fit of 128 trials takes twice the time of one with five.
 MAX_FEATURES = 256
@@ -40,19 +33,6 @@ def sketched(features: Features) -> Features:
     for of_round, sign in zip(columns, signs, strict=True):
         sums += features[:, of_round] * sign
     return np.asarray(0.5 + sums / np.float32(len(columns) ** 0.5), dtype=np.float32)
-
-
-def process_features(space: SearchSpace, units: Array) -> torch.Tensor:
-    """Return what the universal prior's processes read of canonical coordinates, `[C, D]`."""
-    return torch.from_numpy(sketched(space.features(units))).double()
-
-
-def network_for(
-    space: SearchSpace, prior: Universal = UNIVERSAL
-) -> Callable[..., tuple[Processes, torch.Tensor]]:
-    """Return the network of the universal prior with the limits of a space, see its `forward`."""
-    network = prior.network if isinstance(prior, UniversalFile) else load_network()
-    return partial(network, is_limited=is_mostly_around_zero(space))
 
 
 @lru_cache(maxsize=8)

@@ -1,0 +1,185 @@
+"""What the models suggest for a trial of an Optuna study: for all its parameters, or for one."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from optuna.distributions import BaseDistribution
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from dre_plugins.adapters.optuna import conversion
+from dre_plugins.adapters.optuna.attributes import StatedConstraints, TrialReporter, logger
+from dre_plugins.adapters.optuna.history import History
+from dre_plugins.adapters.optuna.prior import PriorSource, StudyPrior
+from dre_plugins.adapters.optuna.rules import StudyRules
+from dre_plugins.adapters.optuna.state import ThisProcess
+from dre_plugins.recommend.configurations import within
+from dre_plugins.recommend.explanation import Suggestion
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import Trial
+from dre_plugins.space import Domain, SearchSpace
+from dre_plugins.space.rules import RuleError
+
+
+@dataclass(eq=False)
+class Suggestions:
+    """Ask a recommender, with the priors, rules, constraints and history of a `DRESampler`."""
+
+    settings: RecommenderSettings
+    seed: int
+    stats: Counter[str]
+    past: PriorSource
+    process: ThisProcess
+    rules: StudyRules
+    constraints: StatedConstraints
+    history: History
+    reporter: TrialReporter
+
+    def suggest(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        search_space: Mapping[str, BaseDistribution],
+        trials: Sequence[FrozenTrial],
+        fixed_elsewhere: Mapping[str, float],
+        given: Mapping[str, Any] | None = None,
+    ) -> tuple[SearchSpace, Suggestion]:
+        """Return the suggestion for a trial, and the space that it lies in.
+
+        Args:
+            study: The study.
+            trial: The trial.
+            search_space: The parameters to suggest.
+            trials: What to learn from; trials that have not begun, and this one, do not count.
+            fixed_elsewhere: Numbers of the values that another sampler fixes.
+            given: Values that the suggestion keeps; None: those that the user gave to the trial.
+        """
+        begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
+        others, history, problem = self.history.readable(begun, search_space, study.directions)
+        self.reporter.log(study, "<unreadable>", problem)
+        history = self.constraints.added(study, others, history)
+        ordered = self.settings.order_numeric_choices
+        space, whole = conversion.learnt_space(search_space, others, history, ordered)
+        space, counts = conversion.spanning(space, others, history)
+        recommender = self._recommender(study, trial, space, self.stats, others, history)
+        text = self._prior_of(study, trial, space).summary(space, recommender)
+        # Again only where the study shows new parameters.
+        self.reporter.log(study, text, text, logging.INFO)
+        rows = [row for row, known in enumerate(history) if known.configuration and counts[row]]
+        fixed = within(conversion.given_to(trial) if given is None else given, space.domains)
+        tried = self.history.have(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
+        suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=tried)
+        return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]
+
+    def completed(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        name: str,
+        domain: Domain,
+        distribution: BaseDistribution,
+    ) -> Mapping[str, Any]:
+        """Return values with that of one more parameter, {} if neither model nor prior knows it.
+
+        If the model has chosen a value outside the range that the trial asks for, it chooses again
+        from the trials that asked for the same range (lab/2026-11-27-ranges-of-branches.md).
+        """
+        in_range = self._in_range(study, trial, name, distribution)
+        if name in in_range:
+            return in_range
+        asked = conversion.domains_in(
+            trial.distributions, ordered=self.settings.order_numeric_choices
+        )
+        if self._prior_of(study, trial, name).knows(name, domain, asked):
+            return self._of_prior(study, trial, name, domain, asked)
+        return {}
+
+    def _in_range(
+        self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
+    ) -> Mapping[str, Any]:
+        """Return what the model chooses given trials of the same range, {} if they are too few."""
+        given = {**self.process.choice(study, trial).values, **conversion.given_to(trial)}
+        if name not in given:
+            return {}
+        del given[name]
+        trials = conversion.of_range(self.process.trials(study, trial), name, distribution)
+        search_space = {**conversion.union_of_distributions(trials), name: distribution}
+        with suppress(RuleError):  # no value of this range satisfies the rule
+            _, suggestion = self.suggest(study, trial, search_space, trials, {}, given)
+            # It completes a suggestion that was counted.
+            self.stats.subtract([suggestion.source, "suggestions"])
+            if suggestion.source not in ("random", "fallback"):
+                return suggestion.configuration
+        return {}
+
+    def _of_prior(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        name: str,
+        domain: Domain,
+        asked: Mapping[str, Domain],
+    ) -> Mapping[str, Any]:
+        """Return the prior's values, given those that the trial has so far."""
+        choice = self.process.choice(study, trial)
+        from_prior = choice.prior_values(trial)
+        if name in from_prior and domain.contains(from_prior[name]):
+            return from_prior
+        prior = self._prior_of(study, trial, name)
+        space = prior.completed({**asked, name: domain})
+        # A trial counts as one suggestion, however many parameters it asks for one by one. If the
+        # model's suggestion is completed here, its source stays "model".
+        is_first = choice.prior_suggestion is None and not (choice.source and asked)
+        if is_first and choice.source:  # the prior replaces the model's suggestion
+            self.stats.subtract([choice.source, "suggestions"])
+        stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
+        suggest = self._recommender(study, trial, space, stats).suggest
+        # Parameters of a new branch begin with the best member of a portfolio.
+        index = prior.place(trial.number, bool(choice.values))
+        suggestion = suggest((), 1, index=index, fixed=within(trial.params, asked))[0]
+        if is_first:
+            self.reporter.explain(study, trial, suggestion.explanation)
+        choice.prior_suggestion = suggestion.configuration
+        return suggestion.configuration
+
+    def _prior_of(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> StudyPrior:
+        """Return the priors for a trial, chosen once by the parameters that it will have."""
+        choice = self.process.choice(study, trial)
+        if choice.study_prior is None:
+            choice.study_prior = self.past.of(study, space)
+        return choice.study_prior
+
+    def _recommender(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        space: SearchSpace,
+        stats: Counter[str],
+        others: Sequence[FrozenTrial] = (),
+        history: Sequence[Trial] = (),
+    ) -> Recommender:
+        """Return a recommender with the priors that apply to a search space."""
+        n_objectives = len(study.directions)
+        new = partial(
+            Recommender,
+            space,
+            self.settings,
+            seed=self.seed,
+            stats=stats,
+            n_objectives=n_objectives,
+            logger=logger,
+            rule=self.rules.on(space, study, trial, others),
+        )
+        recommender, problem = self._prior_of(study, trial, space).recommender(
+            new, space, n_objectives, history, trial.number, stats
+        )
+        self.reporter.log(study, "<unused prior>", problem)
+        return recommender
