@@ -104,4 +104,5 @@ def test_a_driver_that_is_killed_at_any_moment(
     assert len(trials) == n_trials - n_forgotten
     assert {trial.state.value for trial in found.search.study.trials} == {"complete"}
     sources = [found.search.explain(trial.trial_id).source for trial in trials]
-    assert "fallback" not in sources and {*sources[-5:]} <= {"model", "exploration"}
+    assert "fallback" not in sources and {*sources[-5:]} <= {"model", "universal-prior"}
+    assert {"model", "universal-prior"} <= {*sources}
