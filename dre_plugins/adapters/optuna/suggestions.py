@@ -105,8 +105,12 @@ class Suggestions:
     def _in_range(
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Mapping[str, Any]:
-        """Return what the model chooses given trials of the same range, {} if they are too few."""
-        given = {**self.process.choice(study, trial).values, **conversion.given_to(trial)}
+        """Return what the model chooses given trials of the same range, {} if they are too few.
+
+        It replaces the choice for the trial, whose other values stay where these trials allow it.
+        """
+        choice = self.process.choice(study, trial)
+        given = {**choice.values, **conversion.given_to(trial)}
         if name not in given:
             return {}
         del given[name]
@@ -117,7 +121,8 @@ class Suggestions:
             # It completes a suggestion that was counted.
             self.stats.subtract([suggestion.source, "suggestions"])
             if suggestion.source not in ("random", "fallback"):
-                return suggestion.configuration
+                choice.values = {**choice.values, **suggestion.configuration}
+                return choice.values
         return {}
 
     def _of_prior(

@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from collections import Counter
 from typing import Any
 
 import optuna
@@ -15,6 +16,7 @@ from presets import TINY
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna.attributes import explanation_of
 from dre_plugins.adapters.optuna.conversion import learnt_space
+from dre_plugins.recommend import Recommender, Suggestion
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Ordinal
 
@@ -151,6 +153,28 @@ def test_a_parameter_may_have_a_range_for_each_branch() -> None:
     stats = study.sampler.stats
     assert stats["independent"] <= 8 and stats["suggestions"] == 19 and not stats["fallbacks"]
     assert sum(trial.value for trial in study.trials[-5:]) < 0.1
+
+
+def test_several_parameters_out_of_their_ranges_are_chosen_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    suggest, n_calls = Recommender.suggest, Counter[int]()
+
+    def counted(self: Recommender, *given: Any, index: int, **more: Any) -> list[Suggestion]:
+        n_calls[index] += 1
+        return suggest(self, *given, index=index, **more)
+
+    monkeypatch.setattr(Recommender, "suggest", counted)
+
+    def objective(trial: Trial) -> float:
+        low = {"a": -5.0, "b": -2.0}[trial.suggest_categorical("branch", ["a", "b"])]
+        return sum((trial.suggest_float(name, low, low + 2.0) - low - 0.7) ** 2 for name in "xyz")
+
+    study = optimized(DRESampler(seed=0), objective, 30)
+    stats = study.sampler.stats
+    assert stats["independent"] <= 24 and stats["suggestions"] == 29 and not stats["fallbacks"]
+    assert max(n_calls[number] for number in range(20, 30)) == 2
+    assert study.best_value < 0.05
 
 
 # --- ordered choices and small spaces ----------------------------------------------------------
