@@ -17,13 +17,13 @@ from dre_plugins.universal.processes import Processes
 
 
 def process_features(space: SearchSpace, units: Array) -> torch.Tensor:
-    """Return what its processes read of canonical coordinates, `[C, D]`."""
+    """Return the features that the prior's processes read, of canonical coordinates, `[C, D]`."""
     return torch.from_numpy(sketched(space.features(units))).double()
 
 
 def network_for(
     space: SearchSpace, prior: Universal = UNIVERSAL
 ) -> Callable[..., tuple[Processes, torch.Tensor]]:
-    """Return the network with the limits of a space, see `UniversalPrior.forward`."""
+    """Return the prior's network with the limits of a space, see `UniversalPrior.forward`."""
     network = prior.network if isinstance(prior, UniversalFile) else load_network()
     return partial(network, is_limited=is_mostly_around_zero(space))

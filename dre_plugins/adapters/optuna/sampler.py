@@ -182,15 +182,15 @@ class DRESampler(BaseSampler):
         self._cost = checked_cost_name(cost, "a user attribute")
         self._history = History(self._cost)
         self._suggestions = Suggestions(
-            self._settings,
-            self._seed,
-            self.stats,
-            self._past,
-            self._process,
-            self._rules,
-            self._constraints,
-            self._history,
-            reporter,
+            settings=self._settings,
+            seed=self._seed,
+            stats=self.stats,
+            past=self._past,
+            process=self._process,
+            rules=self._rules,
+            constraints=self._constraints,
+            history=self._history,
+            reporter=reporter,
         )
 
     def reseed_rng(self) -> None:

@@ -87,7 +87,7 @@ class Suggestions:
         domain: Domain,
         distribution: BaseDistribution,
     ) -> Mapping[str, Any]:
-        """Return values with that of one more parameter, {} if neither model nor prior knows it.
+        """Return values that include one for a parameter, {} if neither model nor prior knows it.
 
         If the model has chosen a value outside the range that the trial asks for, it chooses again
         from the trials that asked for the same range (lab/2026-11-27-ranges-of-branches.md).

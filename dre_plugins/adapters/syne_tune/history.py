@@ -268,8 +268,8 @@ def _record_running(study: AskTell, process: int) -> None:
 def _record_collected(study: AskTell, process: int) -> None:
     """Record what still runs when a searcher is collected, which may be in any thread.
 
-    As another thread in the study may wait for a lock of this one, it waits no longer than a
-    second; then that is recorded at the end of the process.
+    Another thread may be inside the study and wait for a lock that this thread holds. So this one
+    waits for at most a second, and otherwise leaves the recording to the end of the process.
     """
     if process == os.getpid() and not study.call_unless_busy(study.record_running, 1.0):
         atexit.register(_record_running, study, process)
