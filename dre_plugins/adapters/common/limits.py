@@ -85,6 +85,3 @@ def _violation(value: Any, low: float, high: float) -> float:
     if low <= number <= high and math.isinf(number):
         return -math.inf  # the difference of two infinities is no number
     return max(low - number, number - high)
-
-
-NO_LIMITS = Limits({})

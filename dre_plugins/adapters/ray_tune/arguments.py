@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dre_plugins.adapters.common.limits import NO_LIMITS, Limits
+from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.sources import Source, read_results
@@ -88,11 +88,9 @@ def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
             f"metric={metric!r} and mode={mode!r}."
         )
     for name in metric or ():
-        if not isinstance(name, str):
-            raise ValueError(f"metric must be the name of a metric, got {name!r}.")
+        require(isinstance(name, str), "metric", name, "the name of a metric")
     for part in mode or ():
-        if part not in DIRECTIONS:
-            raise ValueError(f"mode must be 'min' or 'max', got {part!r}.")
+        require(part in DIRECTIONS, "mode", part, "'min' or 'max'")
     return given[0], given[1]
 
 
@@ -109,8 +107,7 @@ def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], 
     """Return the points to run and those that were evaluated."""
     points = [] if points is None else points
     is_list = isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)
-    if not is_list:
-        raise ValueError(f"points_to_evaluate must be a list of dictionaries, got {points!r}.")
+    require(is_list, "points_to_evaluate", points, "a list of dictionaries")
     if rewards is None:
         return [dict(point) for point in points], []
     is_list = isinstance(rewards, Collection) and not isinstance(rewards, (str, Mapping))
@@ -171,7 +168,7 @@ def check_points(
 
 
 def past_tasks(
-    results: PastResults, metric: Any, mode: Any, space: SearchSpace, limits: Limits = NO_LIMITS
+    results: PastResults, metric: Any, mode: Any, space: SearchSpace, limits: Limits
 ) -> MetaDataset:
     """Return past experiments as tasks, in the present space if that is what they searched.
 

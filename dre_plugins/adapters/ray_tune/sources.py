@@ -18,7 +18,7 @@ from ray.tune import ExperimentAnalysis, ResultGrid
 from ray.tune.result import AUTO_RESULT_KEYS
 from ray.tune.search.repeater import TRIAL_INDEX
 
-from dre_plugins.adapters.common.limits import NO_LIMITS, Limits
+from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed, read_in
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
@@ -93,9 +93,9 @@ def metadata_from_results(
 def read_results(
     results: Source | Sequence[Source],
     *,
-    metric: str | None = None,
-    mode: Mode | None = None,
-    limits: Limits = NO_LIMITS,
+    metric: str | None,
+    mode: Mode | None,
+    limits: Limits,
     space: SearchSpace | None = None,
     likely: SearchSpace | None = None,
 ) -> MetaDataset:
@@ -137,7 +137,7 @@ def trials_in(
     sign: float,
     space: SearchSpace | None,
     skipped: Counter[str],
-    limits: Limits = NO_LIMITS,
+    limits: Limits,
     likely: SearchSpace | None = None,
 ) -> tuple[SearchSpace, dict[int, Trial]]:
     """Return the search space, and by their places the trials that have ended and fit it.

@@ -28,7 +28,7 @@ from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.common import past_tasks
-from dre_plugins.adapters.common.limits import NO_LIMITS, Limits
+from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import Mode, check_mode
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import logger
@@ -71,7 +71,7 @@ class Wanted:
     metric: str | None
     mode: Mode | None
     space: SearchSpace | None
-    limits: Limits = NO_LIMITS
+    limits: Limits
     otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
 
 
