@@ -27,11 +27,10 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.memory import GivenMemory, is_wanted
-from dre_plugins.recommend.prior import AUTO, GivenPrior, LoadedPrior
+from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
-from dre_plugins.space.search_space import SearchSpace
 
 
 class DRESearch(RestorableSearcher):
@@ -278,11 +277,16 @@ class DRESearch(RestorableSearcher):
         is_empty = not param_space.space.n_parameters
         if is_empty:
             logger.warning("There are constants only: all trials get the same configuration.")
+        prior = None if is_empty else self._prior
+        if self._past_results is not None and not is_empty:
+            past, space = self._past_results, param_space.space
+            tasks = arguments.past_tasks(past, self._metric, self._mode, space, self._limits)
+            prior = learnt_prior(tasks, logger)
         study = AskTell(
             param_space.space,
             direction=arguments.directions_of(self._mode),
             seed=self._seed,
-            prior=None if is_empty else self._prior_for(param_space.space),
+            prior=prior,
             logger=logger,
             framework="ray-tune",
             name=self._metric if isinstance(self._metric, str) else "",
@@ -304,14 +308,6 @@ class DRESearch(RestorableSearcher):
                 "DRESearch(metric=..., mode='min'), or tune.TuneConfig(metric=..., mode='min') "
                 "of a Tuner with a param_space."
             )
-
-    def _prior_for(self, space: SearchSpace) -> LoadedPrior:
-        if self._past_results is None:
-            return self._prior
-        tasks = arguments.past_tasks(
-            self._past_results, self._metric, self._mode, space, self._limits
-        )
-        return learnt_prior(tasks, logger)
 
     # ---- suggesting
 
