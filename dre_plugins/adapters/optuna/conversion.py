@@ -121,13 +121,6 @@ def covering(
     return covered
 
 
-def of_range(
-    trials: Sequence[FrozenTrial], name: str, distribution: BaseDistribution
-) -> list[FrozenTrial]:
-    """Return the trials that asked for a parameter in the same range."""
-    return [trial for trial in trials if trial.distributions.get(name) == distribution]
-
-
 def _union_of(known: Any, other: Any) -> BaseDistribution:
     """Return a distribution that covers two; it has no step if theirs are not one grid."""
     step = known.step
@@ -163,7 +156,9 @@ def numbers_of(trial: FrozenTrial) -> dict[str, float]:
     Those of a running trial include parameters that it has claimed and not asked for yet. A claim
     also distinguishes 1 from True, which Optuna's storages do not.
     """
-    claimed = claimed_by(trial)
+    claim = trial.system_attrs.get(CLAIM_KEY)
+    stated = claim.items() if isinstance(claim, Mapping) else ()  # else another program's
+    claimed = {name: real_of(number) for name, number in stated if is_real(number)}
     numbers: dict[str, float] = {}
     for name, value in trial.params.items():
         distribution, number = trial.distributions[name], claimed.get(name, math.nan)
@@ -235,7 +230,11 @@ def learnt_space(
         for name, distribution in search_space.items()
     }
     asked = [
-        _asked_by(trial, known.configuration) for trial, known in zip(trials, history, strict=True)
+        known.configuration
+        if trial.state.is_finished()
+        # Without what a running trial has claimed and not asked for yet.
+        else {name: value for name, value in known.configuration.items() if name in trial.params}
+        for trial, known in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
     is_always_the_same = len({frozenset(kind) for kind in {tuple(names) for names in asked}}) <= 1
@@ -249,13 +248,6 @@ def learnt_space(
     since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
     conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)
     return SearchSpace(domains, conditions, optional), evidence.is_whole
-
-
-def _asked_by(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a configuration without what a running trial has claimed and not asked for yet."""
-    if trial.state.is_finished():
-        return configuration
-    return {name: value for name, value in configuration.items() if name in trial.params}
 
 
 def spanning(
@@ -323,11 +315,3 @@ def fixed_by_sampler(
                     numbers[name] = number_of(distribution, value)
                     values[name] = value
     return values, numbers
-
-
-def claimed_by(trial: FrozenTrial) -> dict[str, float]:
-    """Return the claim of a trial; empty if there is none, or another program's."""
-    claim = trial.system_attrs.get(CLAIM_KEY)
-    if not isinstance(claim, Mapping):
-        return {}
-    return {name: real_of(number) for name, number in claim.items() if is_real(number)}

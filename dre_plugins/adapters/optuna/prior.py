@@ -83,7 +83,7 @@ class PriorSource:
         # By the name of a study.
         self._storages: dict[str, list[Task]] = {}
         self._memories: dict[str, StudyMemory] = {}
-        self._found: dict[tuple[str, tuple[str, ...]], StudyPrior] = {}
+        self._found: dict[str, dict[tuple[str, ...], StudyPrior]] = {}
         if past_studies is None or self._learns_from_storage:
             self._whole = StudyPrior(prior_from(prior, settings.preset))
             return
@@ -96,10 +96,8 @@ class PriorSource:
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial begins; what takes seconds is done before."""
         if trial.number == 0:  # another study may have had the name
-            name = study.study_name
-            self._found = {key: k for key, k in self._found.items() if key[0] != name}
-            self._storages.pop(name, None)
-            self._memories.pop(name, None)
+            for known in (self._found, self._storages, self._memories):
+                known.pop(study.study_name, None)
         self._given_for(study)
 
     def end(
@@ -135,11 +133,11 @@ class PriorSource:
         if find is None:
             return self._given_for(study)
         names = (space,) if isinstance(space, str) else tuple(sorted(space.names))
-        key = study.study_name, names
-        if key not in self._found:
+        found = self._found.setdefault(study.study_name, {})
+        if names not in found:
             prior = find(space)
-            self._found[key] = self._whole if prior is None else StudyPrior(prior, prior)
-        return self._found[key]
+            found[names] = self._whole if prior is None else StudyPrior(prior, prior)
+        return found[names]
 
     def _finder_for(self, study: Study) -> Callable[[SearchSpace | str], Prior | None] | None:
         """Return what finds a prior of past studies; None if they, or a prior, are given.
@@ -211,7 +209,6 @@ class StudyPrior:
         self,
         new: Callable[..., Recommender],
         space: SearchSpace,
-        n_objectives: int,
         history: Sequence[Trial],
         number: int,
         stats: Counter[str],
@@ -219,8 +216,7 @@ class StudyPrior:
         """Return a recommender, with the prior if it applies, otherwise also the reason; else "".
 
         A prior that does not apply is no error, as a define-by-run study may show shared
-        parameters later. A ValueError says that there are not as many priors as objectives, or
-        that the space cannot be searched at all.
+        parameters later. A ValueError says that the space cannot be searched at all.
         """
         numbers = range(number, number + 1)
         found = self._found
@@ -229,8 +225,7 @@ class StudyPrior:
         try:
             return new(prior=self.prior), ""
         except ValueError as error:
-            is_for_each = not isinstance(self.prior, tuple) or len(self.prior) == n_objectives
-            if self.prior in (None, UNIVERSAL) or not is_for_each:
+            if self.prior in (None, UNIVERSAL):
                 raise
             text = f"The prior is not used as long as this holds: {error}"
             return new(prior=self._usable_on(space)), text
@@ -241,10 +236,6 @@ class StudyPrior:
         if names not in self._summaries or not isinstance(self.prior, RecognisedPrior):
             self._summaries[names] = recommender.prior_summary
         return self._summaries[names]
-
-    def place(self, number: int, is_branch: bool) -> int:
-        """Return the number of a suggestion for the prior; 0 for a new branch of a portfolio."""
-        return 0 if is_branch and isinstance(self.prior, RecognisedPrior) else number
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return the priors of a list that share parameters with a search space.

@@ -22,6 +22,7 @@ from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.configurations import within
 from dre_plugins.recommend.explanation import Suggestion
+from dre_plugins.recommend.prior import RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
@@ -114,7 +115,8 @@ class Suggestions:
         if name not in given:
             return {}
         del given[name]
-        trials = conversion.of_range(self.process.trials(study, trial), name, distribution)
+        known = self.process.trials(study, trial)
+        trials = [other for other in known if other.distributions.get(name) == distribution]
         search_space = {**conversion.union_of_distributions(trials), name: distribution}
         with suppress(RuleError):  # no value of this range satisfies the rule
             _, suggestion = self.suggest(study, trial, search_space, trials, {}, given)
@@ -148,7 +150,8 @@ class Suggestions:
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
         suggest = self._recommender(study, trial, space, stats).suggest
         # Parameters of a new branch begin with the best member of a portfolio.
-        index = prior.place(trial.number, bool(choice.values))
+        is_new_branch = choice.values and isinstance(prior.prior, RecognisedPrior)
+        index = 0 if is_new_branch else trial.number
         suggestion = suggest((), 1, index=index, fixed=within(trial.params, asked))[0]
         if is_first:
             self.reporter.explain(study, trial, suggestion.explanation)
@@ -172,19 +175,18 @@ class Suggestions:
         history: Sequence[Trial] = (),
     ) -> Recommender:
         """Return a recommender with the priors that apply to a search space."""
-        n_objectives = len(study.directions)
         new = partial(
             Recommender,
             space,
             self.settings,
             seed=self.seed,
             stats=stats,
-            n_objectives=n_objectives,
+            n_objectives=len(study.directions),
             logger=logger,
             rule=self.rules.on(space, study, trial, others),
         )
         recommender, problem = self._prior_of(study, trial, space).recommender(
-            new, space, n_objectives, history, trial.number, stats
+            new, space, history, trial.number, stats
         )
         self.reporter.log(study, "<unused prior>", problem)
         return recommender
