@@ -63,16 +63,6 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     return {name: number_of(violation) for name, violation in stated.items()}
 
 
-def explanation_in(study: Study, trial: FrozenTrial | int) -> Explanation:
-    """Return the explanation of a trial of a study, or of its number."""
-    if isinstance(trial, FrozenTrial):
-        return explanation_of(trial)
-    trials = {known.number: known for known in study.get_trials(deepcopy=False)}
-    wanted = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
-    require(trial in [*trials], "trial", trial, wanted)
-    return explanation_of(trials[trial])
-
-
 def storage_of(study: Study) -> BaseStorage:
     """Return the storage of a study, for which there is no public way."""
     return study._storage

@@ -235,7 +235,12 @@ class DRESampler(BaseSampler):
         Raises:
             ValueError: If the study has no trial of that number.
         """
-        return attributes.explanation_in(study, trial)
+        if isinstance(trial, FrozenTrial):
+            return attributes.explanation_of(trial)
+        trials = {known.number: known for known in study.get_trials(deepcopy=False)}
+        wanted = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
+        require(trial in [*trials], "trial", trial, wanted)
+        return attributes.explanation_of(trials[trial])
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
