@@ -150,7 +150,6 @@ class Fading:
             study_prior: Any,
             new: Callable[..., Any],
             space: SearchSpace,
-            n_objectives: int,
             history: Sequence[Trial],
             number: int,
             stats: Any,
@@ -162,7 +161,7 @@ class Fading:
                 if len(places) < len(self._past):
                     prior = self.prior(places)
                     study_prior = adapter.StudyPrior(prior, prior)
-            return present(study_prior, new, space, n_objectives, history, number, stats)
+            return present(study_prior, new, space, history, number, stats)
 
         return found
 

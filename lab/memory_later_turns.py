@@ -60,9 +60,7 @@ class OneByOne(fading.Fading):
         return super().keep(ended[: 2 ** (len(ended).bit_length() - 1)])
 
     def recommender(self, present: Any) -> Any:
-        def found(
-            study: Any, new: Any, space: Any, n: int, history: Any, number: int, stats: Any
-        ) -> Any:
+        def found(study: Any, new: Any, space: Any, history: Any, number: int, stats: Any) -> Any:
             if number % 2 == 0 and space.n_parameters:
                 kept = self.keep(history)
                 if len(kept) < len(self._past):
@@ -70,7 +68,7 @@ class OneByOne(fading.Fading):
                     if not kept or (whole < 0 and 2 * len(kept) < len(self._past)):
                         return new(prior="universal"), ""
                     study = adapter.StudyPrior(self.prior(kept))
-            return present(study, new, space, n, history, number, stats)
+            return present(study, new, space, history, number, stats)
 
         return found
 
