@@ -19,7 +19,8 @@ from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import Array, Features
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, try_align
+from dre_plugins.transfer.spaces.alignment import Alignment, align, try_align
+from dre_plugins.transfer.spaces.conversion import Link
 
 __all__ = ["Card", "Prior", "PriorError"]
 

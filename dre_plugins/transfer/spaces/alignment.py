@@ -25,6 +25,7 @@ from dre_plugins.transfer.spaces.aliases import (
     roles,
 )
 from dre_plugins.transfer.spaces.conversion import (
+    Link,
     are_share_and_count,
     conversion,
     difference,
@@ -42,19 +43,6 @@ from dre_plugins.transfer.spaces.prefixes import (
 
 # Unit of the value of a domain with a single value.
 _ONLY = 0.5
-
-
-@dataclass(frozen=True)
-class Link:
-    """One parameter that both spaces have."""
-
-    source: str  # its name in the source
-    target: str  # its name in the target
-    how: str  # how they were matched: "mapping", "name" or "alias"
-    change: Callable[..., Array]  # units of the source to units of the target, `[N]` -> `[N]`
-    note: str = ""  # how the two domains differ, in words; empty if they do not
-    # further parameters of the source whose units `change` takes before
-    extra_sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -194,9 +182,13 @@ def try_align(
 
     A ValueError says that `mapping` joins parameters without a common value.
     """
-    pairs = {name: (other, "mapping") for name, other in (mapping or {}).items()}
+    mapping = mapping or {}
+    pairs = {name: (other, "mapping") for name, other in mapping.items()}
     pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
-    links = _links_of_layers(source, target, mapping or {})
+    links = layer_links(
+        {name: domain for name, domain in source.domains.items() if name not in mapping},
+        {name: domain for name, domain in target.domains.items() if name not in mapping.values()},
+    )
     of_layers = {
         name for link in links for name in (link.source, *link.extra_sources, link.target)
     }
@@ -241,20 +233,6 @@ def try_align(
         ignored=tuple(name for name in source.domains if name not in joined),
         remarks=remarks | about_defaults,
     )
-
-
-def _links_of_layers(
-    source: SearchSpace, target: SearchSpace, mapping: Mapping[str, str]
-) -> list[Link]:
-    """Return the links of hidden layers that are a list in one space only, see `layers`."""
-    ours = {name: domain for name, domain in source.domains.items() if name not in mapping}
-    taken = set(mapping.values())
-    theirs = {name: domain for name, domain in target.domains.items() if name not in taken}
-    note = "a list of layers there or here"
-    return [
-        Link(name, other, "alias", change, note, tuple(extra))
-        for (*extra, name), other, change in layer_links(ours, theirs)
-    ]
 
 
 def matching_names(

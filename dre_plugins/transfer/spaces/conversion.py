@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -29,6 +30,19 @@ _SAME_NUMBER = 1e-9
 MOST_LISTED = 12
 # Words for no limit, as `_plain` spells them.
 _NO_LIMIT = frozenset({"none", "null", "unlimited", "inf"})
+
+
+@dataclass(frozen=True)
+class Link:
+    """One parameter that both spaces have."""
+
+    source: str  # its name in the source
+    target: str  # its name in the target
+    how: str  # how they were matched: "mapping", "name" or "alias"
+    change: Callable[..., Array]  # units of the source to units of the target, `[N]` -> `[N]`
+    note: str = ""  # how the two domains differ, in words; empty if they do not
+    # further parameters of the source whose units `change` takes before
+    extra_sources: tuple[str, ...] = ()
 
 
 def conversion(source: Domain, target: Domain, change: Change | None = None) -> Change | None:

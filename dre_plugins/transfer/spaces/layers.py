@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
@@ -13,10 +12,7 @@ from dre_plugins.space import Domain
 from dre_plugins.space.base import Array
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.transfer.spaces.aliases import roles
-from dre_plugins.transfer.spaces.conversion import Number, by_table, number_of, value_units
-
-# Names in the source, name in the target, and units `[N]` of each of the former to the latter's.
-LayerLink: TypeAlias = tuple[tuple[str, ...], str, Callable[..., Array]]
+from dre_plugins.transfer.spaces.conversion import Link, Number, by_table, number_of, value_units
 
 _COUNT = re.compile(r"[1-9]\d*")
 
@@ -39,16 +35,18 @@ def shapes(domain: Domain) -> Array | None:
     return np.array([(len(widths), np.mean(widths)) for widths in layers])
 
 
-def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> list[LayerLink]:
-    """Return how a list of layers in one space is their number and width in the other."""
+def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> list[Link]:
+    """Return the links of layers: a list in one space, their number and width in the other."""
     source, target = roles(ours), roles(theirs)
     if "layer width" not in source or "layer width" not in target:
         return []
-    given, wanted = ours[source["layer width"]], theirs[target["layer width"]]
-    listed, asked = shapes(given), shapes(wanted)
+    width, wanted = source["layer width"], theirs[target["layer width"]]
+    given, asked = ours[width], shapes(wanted)
+    listed = shapes(given)
+    link = partial(Link, width, how="alias", note="a list of layers there or here")
     if listed is not None and _are_widths(wanted):
         return [
-            ((source["layer width"],), target[role], partial(by_table, given, table))
+            link(target[role], change=partial(by_table, given, table))
             for role, numbers in zip(("layers", "layer width"), listed.T, strict=True)
             if role in target
             and np.isfinite(table := value_units(numbers.tolist(), theirs[target[role]])).any()
@@ -57,7 +55,7 @@ def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> lis
     if asked is None or not isinstance(given, Number) or not isinstance(depth, Number):
         return []
     change = partial(_nearest, depth, given, asked, wanted)
-    return [((source["layers"], source["layer width"]), target["layer width"], change)]
+    return [link(target["layer width"], change=change, extra_sources=(source["layers"],))]
 
 
 def _are_widths(domain: Domain) -> bool:
