@@ -60,8 +60,6 @@ class TaskLists:
     def spread(self, count: int) -> TaskLists:
         """Return at most `count` lists, evenly spaced."""
         chosen = evenly_spaced(len(self), count)
-        if len(chosen) == len(self):
-            return self
         return TaskLists(*(getattr(self, name)[chosen] for name in self.__slots__))
 
     def digest(self) -> str:
@@ -168,15 +166,14 @@ def validation_batch(
     """Return draws from every validation list, with supports of several sizes, always the same."""
     if validation is None:
         return None
-    validation = validation.spread(MAX_VALIDATION)
+    validation = validation.spread(MAX_VALIDATION).to(device)
     generator = torch.Generator(device="cpu").manual_seed(0)
     shares = torch.tensor(VALIDATION_SHARES, dtype=torch.float32, device="cpu")
     chosen = torch.arange(len(validation), device="cpu").repeat_interleave(len(shares))[None]
     share = (shares - 1e-6).clamp_min(0.0).repeat(len(validation))[None]
     start = _uniform(chosen.shape, generator)
     orders = _shuffled(validation, generator)
-    batch = _slices(validation, orders, chosen, start, share, scorer, settings)
-    return Batch(*(getattr(batch, name).to(device) for name in Batch.__slots__))
+    return _slices(validation, orders, chosen, start, share, scorer, settings)
 
 
 def _shuffled(lists: TaskLists, generator: torch.Generator) -> Tensor:

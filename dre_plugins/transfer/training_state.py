@@ -13,7 +13,6 @@ from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from dre_plugins.engine import checkpoint
@@ -106,9 +105,8 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
     """Set a new state to what `save` wrote; a ValueError says why it cannot be resumed."""
     name = os.fspath(path)
     try:
-        header, tensors = checkpoint.parsed(regular(name).read_bytes())
-        if header.get("format") != FORMAT or header.get("version") != str(VERSION):
-            raise ValueError("it is no checkpoint of this version")
+        content = regular(name).read_bytes()
+        header, tensors = checkpoint.read(name, content, FORMAT, VERSION, writer="meta_train")
         if json.loads(header["plan"]) != json.loads(json.dumps(plan)):
             raise ValueError("it belongs to a training with other data, settings or seed")
         for key, value in _tensors(state).items():
@@ -121,7 +119,7 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         state.generator.set_state(tensors["generator"])
         state.step = int(header["step"])
         state.history = [Progress(*values) for values in json.loads(header["history"])]
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"checkpoint {name!r} cannot be resumed ({error}); delete it or name another file."
         ) from error

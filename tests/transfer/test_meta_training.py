@@ -261,7 +261,7 @@ def test_checkpoints_of_other_trainings_and_damaged_ones_are_refused(tmp_path) -
     path.write_bytes(b"no checkpoint")
     refused("cannot be resumed")
     save_file({"weights": torch.zeros(1)}, path)
-    refused("no checkpoint of this version")
+    refused("format is None")
 
 
 def test_the_users_torch_is_left_as_it_was() -> None:
