@@ -146,7 +146,7 @@ def _inside(space: SearchSpace, first: Array) -> Array:
 class AutoPrior:
     """Find the prior of the learner that a study tunes: `prior="auto"`.
 
-    If none is recognised, or no prior of it ships, all is as with the universal prior alone.
+    If none is recognised, all is as with the universal prior alone.
     """
 
     def on(self, space: SearchSpace) -> AlignedPrior | None:
@@ -190,11 +190,7 @@ class AutoPrior:
         if key is None:
             return None
         from dre_plugins.transfer.prior import Prior  # imports torch
-        from dre_plugins.transfer.prior_file import names
 
         learner = LEARNERS[key]
-        name = learner.prior or key
-        if name not in names():
-            return None
         remark = f"; these look like parameters of {learner.title}: if not, prior='universal'"
-        return replace(Prior.load(name), remark=remark)
+        return replace(Prior.load(learner.prior or key), remark=remark)
