@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from dre_plugins.cli.console import console, tracked, warn
 from dre_plugins.cli.options import METADATA_FILES, Output, Tasks, check_writable, load_tasks
@@ -59,10 +59,8 @@ def list_studies(
         dre memory list --parameter learning_rate
     """
     index = _index(_memory(folder))
-    table = Table("study", "name", "framework")
-    table.add_column("trials", justify="right")
-    table.add_column("last trial")
-    table.add_column("parameters")
+    trials = Column("trials", justify="right")
+    table = Table("study", "name", "framework", trials, "last trial", "parameters")
     for entry in index.entries:
         names = index.names(entry.space)
         if set(parameter or ()) <= set(names):
@@ -212,13 +210,11 @@ def train(folder: Folder = None) -> None:
     from dre_plugins.memory.selection import MIN_TRIALS
 
     opened, logger = _memory(folder), logging.getLogger("dre_plugins")
-    table = Table("parameters")
-    table.add_column("studies", justify="right")
-    table.add_column("prior")
+    table = Table("parameters", Column("studies", justify="right"), "prior")
     table.caption = f"Only studies of one objective with at least {MIN_TRIALS} trials count."
-    for group in groups_of(_index(opened)):
+    for space, group in groups_of(_index(opened)):
         state = f"none needed: up to {MIN_STUDIES_AHEAD} are learnt from when a study begins"
-        if len(group.entries) > MIN_STUDIES_AHEAD:
+        if len(group) > MIN_STUDIES_AHEAD:
             began = time.time()
             try:
                 path = pretrain(opened, group, logger)
@@ -228,7 +224,7 @@ def train(folder: Folder = None) -> None:
             if path is not None:
                 is_new = path.stat().st_mtime >= began
                 state = f"trained in {time.time() - began:.0f} s" if is_new else "is there already"
-        table.add_row(", ".join(group.space.names), str(len(group.entries)), state)
+        table.add_row(", ".join(space.names), str(len(group)), state)
     console().print(table)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from dre_plugins.cli import options
 from dre_plugins.cli.console import console
@@ -100,10 +100,9 @@ def list_priors() -> None:
     from dre_plugins.transfer.prior import Prior
     from dre_plugins.transfer.prior_file import CATALOGUE, names
 
-    table = Table(caption=CAPTION)
-    table.add_column("name")
-    for title in ("tasks", "parameters", "evaluations", "regret", "default's", "size"):
-        table.add_column(title, justify="right")
+    titles = ("tasks", "parameters", "evaluations", "regret", "default's", "size")
+    numbers = [Column(title, justify="right") for title in titles]
+    table = Table("name", *numbers, caption=CAPTION)
     for name in names():
         prior = Prior.load(name)
         card, size = prior.card, (CATALOGUE / f"{name}.safetensors").stat().st_size

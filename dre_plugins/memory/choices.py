@@ -15,7 +15,7 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -172,17 +172,10 @@ def _read(path: Path, memory: Memory) -> dict[str, Any] | None:
 # ---- trained ahead
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Hold studies whose search spaces overlap."""
+def groups_of(index: Index) -> list[tuple[SearchSpace, list[Entry]]]:
+    """Return the union of the search spaces of each group, and its studies, the newest first.
 
-    space: SearchSpace  # union of their search spaces
-    entries: tuple[Entry, ...]  # the studies, the newest first
-
-
-def groups_of(index: Index) -> list[Group]:
-    """Return the studies by search space, the largest group first.
-
+    Spaces of a group overlap; the largest group comes first.
     A space joins a group if it and the largest space of the group share at least half of the
     parameters of either, unless a parameter is a number in one of them and a word in another.
     """
@@ -202,15 +195,15 @@ def groups_of(index: Index) -> list[Group]:
         else:
             merged.append((space, space, {digest}))
     groups = [
-        Group(union, tuple(entry for entry in entries if entry.space in digests))
+        (union, [entry for entry in entries if entry.space in digests])
         for _, union, digests in merged
     ]
-    return sorted(groups, key=lambda group: -len(group.entries))
+    return sorted(groups, key=lambda group: -len(group[1]))
 
 
-def pretrain(memory: Memory, group: Group, logger: logging.Logger) -> Path | None:
+def pretrain(memory: Memory, entries: Sequence[Entry], logger: logging.Logger) -> Path | None:
     """Return the file of a group's prior, trained if there is none; None if no prior helps."""
-    entries = group.entries[:MAX_STUDIES_AHEAD]
+    entries = entries[:MAX_STUDIES_AHEAD]
     tasks, read = tasks_of(entries, logger)
     path = trained_prior(memory.priors, tasks, logger, is_pretraining=True)
     if path is not None and not path.with_suffix(STUDIES).exists():

@@ -34,8 +34,8 @@ def trainings(monkeypatch):
 def pretrained(memory, names):
     """Record studies, and return the file of the prior of all that are recorded."""
     write_studies(memory, names, n_trials=20)
-    (group,) = groups_of(memory.index())
-    return pretrain(memory, group, LOGGER)
+    ((_, entries),) = groups_of(memory.index())
+    return pretrain(memory, entries, LOGGER)
 
 
 def test_studies_are_grouped_by_overlapping_spaces(memory):
@@ -45,17 +45,24 @@ def test_studies_are_grouped_by_overlapping_spaces(memory):
     )
     write_studies(memory, "d", space=wider)
     write_studies(memory, "ef", space=OTHER)
-    groups = groups_of(memory.index())
-    studies = [{entry.header.study for entry in group.entries} for group in groups]
-    assert studies == [{*"abcd"}, {*"ef"}]
-    assert set(groups[0].space.names) == {"learning_rate", "layers", "z"}
+    spaces, studies = zip(*groups_of(memory.index()), strict=True)
+    identities = [{entry.header.study for entry in entries} for entries in studies]
+    assert identities == [{*"abcd"}, {*"ef"}]
+    assert set(spaces[0].names) == {"learning_rate", "layers", "z"}
 
 
-def test_a_small_part_of_a_large_space_is_no_member_of_its_group(memory):
-    more = {f"x{number}": Float(0.0, 1.0) for number in range(4)}
+@pytest.mark.parametrize(
+    ("more", "other"),
+    [
+        pytest.param({f"x{number}": Float(0.0, 1.0) for number in range(4)}, {}, id="small part"),
+        # too many numbers to list them beside words
+        ({"n": Integer(1, 10**6)}, {"n": Categorical(("few", "many"))}),
+    ],
+)
+def test_a_small_part_of_a_space_and_what_contradicts_it_are_no_members(memory, more, other):
     write_studies(memory, "ab", space=SearchSpace({**SPACE.domains, **more}))
-    write_studies(memory, "c")
-    assert [len(group.entries) for group in groups_of(memory.index())] == [2, 1]
+    write_studies(memory, "c", space=SearchSpace({**SPACE.domains, **other}))
+    assert [len(entries) for _, entries in groups_of(memory.index())] == [2, 1]
 
 
 def test_studies_that_have_searched_nothing_are_in_no_group(memory):
@@ -63,14 +70,6 @@ def test_studies_that_have_searched_nothing_are_in_no_group(memory):
         write_studies(memory, study, space=SearchSpace({"k": Constant(study)}))
     assert groups_of(memory.index()) == []
     assert overlap(SearchSpace({}), SearchSpace({})) == 0.0
-
-
-def test_spaces_that_contradict_each_other_are_no_group(memory):
-    sizes = {"n": Integer(1, 10**6)}  # too many to list them beside words
-    write_studies(memory, "ab", space=SearchSpace({**SPACE.domains, **sizes}))
-    words = SearchSpace({**SPACE.domains, "n": Categorical(("few", "many"))})
-    write_studies(memory, "c", space=words)
-    assert [len(group.entries) for group in groups_of(memory.index())] == [2, 1]
 
 
 def test_a_study_begins_with_what_was_trained_ahead(memory, trainings):
@@ -88,8 +87,8 @@ def test_a_study_begins_with_what_was_trained_ahead(memory, trainings):
 def test_it_is_trained_once_until_something_is_new(memory, trainings):
     write_studies(memory, "abc", n_trials=20)
     for _ in range(2):
-        (group,) = groups_of(memory.index())
-        path = pretrain(memory, group, LOGGER)
+        ((_, entries),) = groups_of(memory.index())
+        path = pretrain(memory, entries, LOGGER)
     assert pretrained(memory, "d") != path
     assert trainings == [3, 4]
     assert tune(memory, 0).stats["past_studies"] == 4  # the one that knows most
