@@ -13,25 +13,18 @@ from rich.table import Table
 from dre_bench.measuring import calibration, numbers, scale, speed
 from dre_bench.replays.command import evaluate
 from dre_plugins.cli.console import console, printable, tracked
-from dre_plugins.cli.errors import OneLineErrors, command_line
+from dre_plugins.cli.errors import command_line
 from dre_plugins.cli.options import PRIOR_FILES, check_folder, check_machine, check_writable
 from dre_plugins.engine.settings import require
 
-
-class BenchErrors(OneLineErrors):
-    """Name this program in front of an error."""
-
-    program = "dre-bench"
-
-
 app = command_line(
+    "dre-bench",
     """Compare samplers; check what is claimed.
 
     dre-bench run --suite quick --jobs 2
 
     dre-bench report runs.jsonl --html report.html
     """,
-    BenchErrors,
 )
 
 

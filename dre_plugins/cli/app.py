@@ -8,6 +8,7 @@ from dre_plugins.cli.memory import memory
 from dre_plugins.cli.priors import meta_train, priors
 
 app = command_line(
+    "dre",
     """Train priors on your past studies, and manage the memory of studies.
 
     Two steps lead from past studies to a prior that the next study starts from:
@@ -17,7 +18,7 @@ app = command_line(
         dre meta-train tasks.json -o prior.safetensors
 
     In Python, the prior is then `DRESampler(prior="prior.safetensors")`.
-    """
+    """,
 )
 app.add_typer(importing, name="import")
 app.command("meta-train")(meta_train)

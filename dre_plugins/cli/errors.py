@@ -15,8 +15,6 @@ from dre_plugins.cli.console import warn
 class OneLineErrors(TyperGroup):
     """Print errors that the user can correct as one line, and exit with code 1."""
 
-    program = "dre"
-
     def invoke(self, ctx: Any) -> Any:
         """Run a command; errors other than bad input keep their traceback."""
         try:
@@ -26,19 +24,20 @@ class OneLineErrors(TyperGroup):
         except (ValueError, OSError, ImportError) as error:  # ImportError: of an extra
             if ctx.params.get("debug"):
                 raise
-            warn(" ".join(str(error).split()), self.program)
+            warn(" ".join(str(error).split()), str(self.name))
             raise typer.Exit(1) from error
 
 
-def command_line(about: str, errors: type[OneLineErrors] = OneLineErrors) -> typer.Typer:
+def command_line(name: str, about: str) -> typer.Typer:
     """Return a program without commands, with the options `--version` and `--debug`.
 
     Args:
+        name: Name of the program.
         about: First part of the help, as Markdown.
-        errors: Group class, which has the name of the program for error messages.
     """
     app = typer.Typer(
-        cls=errors,
+        name=name,
+        cls=OneLineErrors,
         no_args_is_help=True,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
