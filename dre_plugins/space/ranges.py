@@ -29,7 +29,6 @@ class Warp(Protocol):
     def inverse(self, positions: Array) -> Array: ...
 
 
-@dataclass(frozen=True, slots=True)
 class Linear:
     def forward(self, values: Array) -> Array:
         return values
@@ -38,7 +37,6 @@ class Linear:
         return positions
 
 
-@dataclass(frozen=True, slots=True)
 class Log:
     def forward(self, values: Array) -> Array:
         # Values that are not positive lie below every range.
@@ -48,7 +46,6 @@ class Log:
         return np.exp(positions)
 
 
-@dataclass(frozen=True, slots=True)
 class ReverseLog:
     def forward(self, values: Array) -> Array:
         # Values of at least 1 lie above every range.

@@ -6,10 +6,8 @@ Everything is compared in canonical units `[C, P]`, NaN where a parameter is ina
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.space.base import Array, Mask, Positions
 from dre_plugins.space.search_space import SearchSpace
@@ -101,19 +99,14 @@ def groups(units: Array) -> list[bytes]:
     steps = np.diff(np.take_along_axis(columns, order, axis=1), axis=1) >= SAME
     values = np.zeros(columns.shape, dtype=np.int32)
     np.put_along_axis(values, order[:, 1:], np.cumsum(steps, axis=1, dtype=np.int32), axis=1)
-    return _packed(values.T)
-
-
-def _packed(rows: NDArray[Any]) -> list[bytes]:
-    data, width = np.ascontiguousarray(rows).tobytes(), rows.itemsize * rows.shape[1]
-    return [data[row * width : (row + 1) * width] for row in range(len(rows))]
+    return [row.tobytes() for row in np.ascontiguousarray(values.T)]
 
 
 def distinct_rows(masks: Mask) -> tuple[Mask, Positions]:
     """Return the different rows of masks `[N, P]`, `[K, P]`, and which one each row is, `[N]`."""
     # Rows are compared as bytes: `np.unique(axis=0)` turns an exception of a signal handler into a
     # TypeError. NumPy drops zeros at the end, after which rows of one length still differ.
-    keys = np.array(_packed(masks), dtype=np.bytes_)
+    keys = np.array([row.tobytes() for row in masks], dtype=np.bytes_)
     _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
     return masks[first], row_of
 
