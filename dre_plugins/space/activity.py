@@ -24,10 +24,6 @@ class ActivityRule:
     low: Array
     high: Array
 
-    def holds(self, units: Array) -> Mask:
-        column = units[:, None]
-        return np.asarray(((column >= self.low) & (column <= self.high)).any(axis=1))
-
 
 class Activity:
     """Decide which parameters are active; several conditions of one parameter must all hold.
@@ -55,8 +51,9 @@ class Activity:
         """Say which parameters are active, from units whose parents are canonical."""
         active = np.ones(units.shape, dtype=np.bool_)
         for rule in self.rules:  # those of a parent come before those of its children
-            holds = rule.holds(units[:, rule.parent]) & active[:, rule.parent]
-            active[:, rule.child] &= holds
+            place = units[:, rule.parent, None]
+            holds = ((place >= rule.low) & (place <= rule.high)).any(axis=1)
+            active[:, rule.child] &= holds & active[:, rule.parent]
         return active
 
     def ancestors(self, column: int) -> set[int]:

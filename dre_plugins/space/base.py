@@ -122,8 +122,7 @@ class Domain(ABC):
         first, last = 0.0, 1.0
         if self.is_binned:
             first, last = self.centres(np.array([0.0, self._n_bins() - 1.0])).tolist()
-        column = np.minimum(np.maximum((units - first) / (last - first), UNIT_MIN), UNIT_MAX)
-        return np.where(np.isnan(column), 0.5, column)[:, None]
+        return spanned(units, first, last)[:, None]
 
     def unit_interval(self, low: Any | None, high: Any | None) -> tuple[float, float]:
         """Return the canonical units between which a value lies within `[low, high]`.
@@ -136,6 +135,12 @@ class Domain(ABC):
         if self.n_values is None:
             raise TypeError(f"{self!r} has no bins.")
         return self.n_values
+
+
+def spanned(units: Array, first: float, last: float) -> Array:
+    """Return units as a feature: 0 at `first`, 1 at `last`, 0.5 where missing, `[C]` -> `[C]`."""
+    feature = np.minimum(np.maximum((units - first) / (last - first), UNIT_MIN), UNIT_MAX)
+    return np.where(np.isnan(feature), 0.5, feature)
 
 
 def fill(instance: Any, **fields: Any) -> None:

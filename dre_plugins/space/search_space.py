@@ -14,7 +14,7 @@ import numpy as np
 
 from dre_plugins.space import serial
 from dre_plugins.space.activity import Activity
-from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, Domain, Features, Mask, match_key
+from dre_plugins.space.base import Array, Domain, Features, Mask, match_key, spanned
 from dre_plugins.space.conditions import AnyCondition
 from dre_plugins.space.discrete import Constant
 
@@ -236,10 +236,7 @@ class SearchSpace:
         for column, (domain, place) in enumerate(zip(self._searched, self._slices, strict=True)):
             features[:, place] = domain.features(units[:, column])
             if span := self.spans.get(self.names[column]):
-                spanned = np.clip(
-                    (units[:, column] - span[0]) / (span[1] - span[0]), UNIT_MIN, UNIT_MAX
-                )
-                features[:, place.start] = np.where(np.isnan(spanned), 0.5, spanned)
+                features[:, place.start] = spanned(units[:, column], *span)
             if self._flagged[column]:
                 features[:, place.stop] = ~np.isnan(units[:, column])
         return features
