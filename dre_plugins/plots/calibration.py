@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import norm, rankdata
@@ -44,17 +46,8 @@ def plot_calibration(
     panel = new_panel(height=5.0)
     n = len(true)
     panel.axline((1, 1), slope=1, color=GREY, ls="--", lw=1.2, label="as predicted")
-    panel.errorbar(
-        true,
-        mean,
-        spread,
-        fmt="o",
-        ms=5,
-        lw=1,
-        alpha=0.8,
-        color=blue(),
-        label="trials, ± standard error",
-    )
+    style: dict[str, Any] = {"fmt": "o", "ms": 5, "lw": 1, "alpha": 0.8, "color": blue()}
+    panel.errorbar(true, mean, spread, label="trials, ± standard error", **style)
     errors = (true - mean) / spread
     wanted = " / ".join(f"{probability:.0%}" for probability in INTERVALS)
     held = " / ".join(f"{covered(errors, probability):.0%}" for probability in INTERVALS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -38,25 +40,15 @@ def plot_rank_importances(
         ValueError: If there are too few trials, or no such objective.
     """
     fitted = Fitted(study, prior, settings, objective)
-    changes = rank_changes(fitted)
-    order = np.argsort(changes.mean(0), kind="stable")
-    names = [fitted.space.names[column] for column in order]
+    percent = 100 * rank_changes(fitted)
+    order = np.argsort(percent.mean(0), kind="stable")
+    names = [plain(fitted.space.names[column]) for column in order]
+    mean, deviation = percent.mean(0)[order], percent.std(0)[order]
     panel = new_panel(height=1.6 + 0.34 * len(names))
-    places = np.arange(len(names))
-    panel.barh(places, 100 * changes.mean(0)[order], color=blue(), height=0.7)
-    panel.set_yticks(places, [plain(name) for name in names])
-    panel.errorbar(
-        100 * changes.mean(0)[order],
-        places,
-        xerr=100 * changes.std(0)[order],
-        fmt="none",
-        ecolor=ink(),
-        capsize=3,
-    )
-    panel.set(title="Importances of parameters", xlim=(0, None))
-    panel.set_xlabel(
-        "mean change of the predicted rank when shuffled\n(% of the reference points)"
-    )
+    style: dict[str, Any] = {"color": blue(), "height": 0.7, "ecolor": ink(), "capsize": 3}
+    panel.barh(np.arange(len(names)), mean, xerr=deviation, tick_label=names, **style)
+    text = "mean change of the predicted rank when shuffled\n(% of the reference points)"
+    panel.set(title="Importances of parameters", xlabel=text, xlim=(0, None))
     panel.grid(axis="x", alpha=0.3)
     panel.set_axisbelow(True)
     return panel

@@ -65,8 +65,7 @@ def plot_predicted_ranks(
         # There is no rank below 0 or beyond the last.
         low, high = np.maximum(mean - spread, 0.0), np.minimum(mean + spread, n + 0.5)
         _draw_line(panel, view.axes[0], mean, (low, high), label="mean ± standard error")
-        at_trials, _ = view.ensemble.predicted(view.fitted.units)
-        _draw_trials_on_line(panel, view, at_trials)
+        _draw_trials_on_line(panel, view)
         panel.set(title="Predicted ranks", ylabel=f"rank among {n} points (1: best)")
         style.legend_below(panel)
         return np.array([panel])
@@ -108,16 +107,8 @@ def plot_acquisition(
         return panel
     _draw_line(panel, view.axes[0], values, None, label="acquisition")
     places = view.axes[0].places(view.fitted.units[:, view.axes[0].column])
-    panel.plot(
-        places,
-        np.zeros(len(places)),
-        "|",
-        ms=12,
-        color=GREY,
-        label="trials",
-        transform=panel.get_xaxis_transform(),
-        clip_on=False,
-    )
+    at_bottom: dict[str, Any] = {"transform": panel.get_xaxis_transform(), "clip_on": False}
+    panel.plot(places, 0 * places, "|", ms=12, color=GREY, label="trials", **at_bottom)
     panel.axvline(_best_place(view, 0), color=RED, ls=":", label=BEST)
     panel.set_ylabel(text)
     style.legend_below(panel)
@@ -212,10 +203,12 @@ def _draw_line(
     panel.grid(alpha=0.3)
 
 
-def _draw_trials_on_line(panel: Axes, view: _Slice, ranks: Array) -> None:
-    axis = view.axes[0]
-    places = axis.places(view.fitted.units[:, axis.column])
-    panel.plot(places, ranks, "o", ms=4, alpha=0.7, color=GREY, label=TRIALS)
+def _draw_trials_on_line(panel: Axes, view: _Slice) -> None:
+    axis, units = view.axes[0], view.fitted.units
+    ranks, _ = view.ensemble.predicted(units)
+    panel.plot(
+        axis.places(units[:, axis.column]), ranks, "o", ms=4, alpha=0.7, color=GREY, label=TRIALS
+    )
     rank, _ = view.ensemble.predicted(view.fitted.space.canonical(view.incumbent[None]))
     panel.plot(_best_place(view, 0), rank[0], "*", ms=14, color=RED, label=BEST)
 
