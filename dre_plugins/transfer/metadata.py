@@ -111,19 +111,18 @@ class Task:
 
     def trials(self) -> list[Trial]:
         """Return the evaluations as trials, of which numbers may not be in their domains."""
-        return [
-            Trial(
-                configuration=configuration,
-                state=self._state(row),
-                value=None if math.isnan(self.values[row]) else float(self.values[row]),
-                rungs={
-                    step: float(reported[row])
-                    for step, reported in self.rungs.items()
-                    if not math.isnan(reported[row])
-                },
-            )
-            for row, configuration in enumerate(self._configurations())
-        ]
+        trials = []
+        for row, configuration in enumerate(self._configurations()):
+            reported = {step: float(values[row]) for step, values in self.rungs.items()}
+            rungs = {step: value for step, value in reported.items() if not math.isnan(value)}
+            if self.failed[row]:
+                trials.append(Trial(configuration, TrialState.FAILED, rungs=rungs))
+            elif math.isnan(self.values[row]):
+                trials.append(Trial(configuration, TrialState.PRUNED, rungs=rungs))
+            else:
+                value = float(self.values[row])
+                trials.append(Trial(configuration, TrialState.COMPLETE, value, rungs))
+        return trials
 
     def _configurations(self) -> list[dict[str, Any]]:
         configurations = [self.space.to_configuration(row) for row in self.units]
@@ -139,11 +138,6 @@ class Task:
                     is_whole = isinstance(domain, Integer)
                     configurations[row][name] = math.floor(number + 0.5) if is_whole else number
         return configurations
-
-    def _state(self, row: int) -> TrialState:
-        if self.failed[row]:
-            return TrialState.FAILED
-        return TrialState.PRUNED if math.isnan(self.values[row]) else TrialState.COMPLETE
 
     def lists(self) -> list[TrialList]:
         """Return the ranked lists of the evaluations, by the rules of a running study.
@@ -345,10 +339,7 @@ def _task_from_tree(state: Mapping[str, Any]) -> Task:
         units=archive.numbers(state["units"]).reshape(len(values), space.n_parameters),
         values=values,
         failed=archive.numbers(state["failed"]).astype(np.bool_),
-        rungs={
-            step: archive.numbers(reported)
-            for step, reported in zip(steps, state["rungs"], strict=True)
-        },
+        rungs=dict(zip(steps, map(archive.numbers, state["rungs"]), strict=True)),
     )
 
 
