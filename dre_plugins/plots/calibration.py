@@ -52,12 +52,8 @@ def plot_calibration(
     wanted = " / ".join(f"{probability:.0%}" for probability in INTERVALS)
     held = " / ".join(f"{covered(errors, probability):.0%}" for probability in INTERVALS)
     panel.set_title(f"Calibration: intervals of {wanted}\nhold {held} of the true ranks")
-    panel.set(
-        xlabel=f"true rank among {n} trials (1: best)",
-        ylabel="predicted by the others",
-        xlim=(0, n + 1),
-        ylim=(0, n + 1),
-    )
+    panel.set(xlim=(0, n + 1), ylim=(0, n + 1))
+    panel.set(xlabel=f"true rank among {n} trials (1: best)", ylabel="predicted by the others")
     panel.grid(alpha=0.3)
     legend_below(panel)
     return panel

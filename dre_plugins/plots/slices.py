@@ -205,10 +205,8 @@ def _draw_line(
 
 def _draw_trials_on_line(panel: Axes, view: _Slice) -> None:
     axis, units = view.axes[0], view.fitted.units
-    ranks, _ = view.ensemble.predicted(units)
-    panel.plot(
-        axis.places(units[:, axis.column]), ranks, "o", ms=4, alpha=0.7, color=GREY, label=TRIALS
-    )
+    places, (ranks, _) = axis.places(units[:, axis.column]), view.ensemble.predicted(units)
+    panel.plot(places, ranks, "o", ms=4, alpha=0.7, color=GREY, label=TRIALS)
     rank, _ = view.ensemble.predicted(view.fitted.space.canonical(view.incumbent[None]))
     panel.plot(_best_place(view, 0), rank[0], "*", ms=14, color=RED, label=BEST)
 
