@@ -67,8 +67,7 @@ class Memory:
         if isinstance(given, Memory):
             return given
         if given is None or given is True:
-            if path := os.environ.get(VARIABLE):
-                return cls(Path(path))
+            given = os.environ.get(VARIABLE) or given
         if given is None or given is False:
             return None
         if given is True:

@@ -90,22 +90,18 @@ def are_related(metadata: MetaDataset) -> bool:
     tasks = tuple(task for task in metadata if task.lists())
     if len(tasks) < MIN_TO_COMPARE:
         return bool(tasks)
-    halves = tasks[0::2], tasks[1::2]
-    found = [
-        correlation
-        for training, held_out in (halves, halves[::-1])
-        for correlation in _correlations(MetaDataset(training), held_out)
-    ]
+    first, second = tasks[0::2], tasks[1::2]
+    found = _correlations(first, second) + _correlations(second, first)
     return not found or float(np.mean(found)) >= MIN_CORRELATION
 
 
-def _correlations(training: MetaDataset, held_out: tuple[Task, ...]) -> list[float]:
+def _correlations(training: tuple[Task, ...], held_out: tuple[Task, ...]) -> list[float]:
     """Return the rank correlation of each study that has an order and a parameter in common."""
     from scipy.stats import kendalltau  # takes long to import
 
     from dre_plugins.transfer.prior import Prior  # imports torch
 
-    prior = Prior.of_few(training)
+    prior = Prior.of_few(MetaDataset(training))
     found = []
     for task in held_out:
         try:
