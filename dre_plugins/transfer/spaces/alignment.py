@@ -104,7 +104,14 @@ class Alignment:
 
     def report(self) -> str:
         """Return a table of the links, and of the parameters without one."""
-        rows = [("in the past", "in this study", "by", "remark"), *self.rows()]
+        rows = [("in the past", "in this study", "by", "remark")]
+        rows += [(link.target, link.source, link.how, link.note) for link in self.links]
+        more = {name: f"; {remark}" for name, remark in self.remarks.items()}
+        for name, value in self.imputed.items():
+            # Rounded, as decoding a unit adds digits.
+            plain = float(f"{value:.6g}") if isinstance(value, float) else value
+            rows.append((name, "–", "default", f"set to {plain!r}{more.get(name, '')}"))
+        rows += [(name, "–", "–", f"left missing{more.get(name, '')}") for name in self.missing]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -125,17 +132,6 @@ class Alignment:
             for name, theirs in targets.items()
         ]
         return f"knows {', '.join(shared)}; not: {', '.join(self.ignored) or 'none'}"
-
-    def rows(self) -> list[tuple[str, str, str, str]]:
-        """Return of each parameter of the target: its name, that in the source, why, remarks."""
-        more = {name: f"; {remark}" for name, remark in self.remarks.items()}
-        rows = [(link.target, link.source, link.how, link.note) for link in self.links]
-        for name, value in self.imputed.items():
-            # Rounded, as decoding a unit adds digits.
-            plain = float(f"{value:.6g}") if isinstance(value, float) else value
-            rows.append((name, "–", "default", f"set to {plain!r}{more.get(name, '')}"))
-        rows += [(name, "–", "–", f"left missing{more.get(name, '')}") for name in self.missing]
-        return rows
 
 
 def align(
