@@ -295,12 +295,15 @@ def test_a_study_that_began_with_nothing_goes_on_with_nothing(memory):
     assert choices.prior_for(memory, "study", "lr", LOGGER) is not None  # other parameters
 
 
-def test_old_priors_are_deleted(memory, monkeypatch):
+def test_old_priors_are_deleted_and_not_what_another_worker_is_writing(memory, monkeypatch):
+    memory.priors.mkdir(parents=True)
+    (memory.priors / ".prior.0123.rejected").touch()
     monkeypatch.setattr("dre_plugins.memory.memory.MAX_PRIORS", 1)
     for past in ("a", "b", "c"):
         write_study(memory, past)
         tune(memory, 0)
     assert len(list(memory.priors.glob("*.safetensors"))) == 2  # and the one that is just made
+    assert (memory.priors / ".prior.0123.rejected").exists()
 
 
 # ---- what goes wrong
@@ -354,16 +357,6 @@ def test_a_damaged_choice_hides_no_other_and_stops_nothing(memory):
     assert memory.source_studies() == chosen
     study = tune(Memory(memory.path, max_megabytes=0.001), 1)
     assert not study.stats["memory_errors"]
-
-
-def test_what_another_worker_is_writing_is_left_alone(memory, monkeypatch):
-    write_studies(memory, "ab")
-    memory.priors.mkdir()
-    unfinished = memory.priors / ".prior.0123.safetensors"
-    unfinished.touch()
-    monkeypatch.setattr("dre_plugins.memory.memory.MAX_PRIORS", 0)
-    memory.shrink()
-    assert unfinished.exists()
 
 
 @pytest.mark.parametrize("error", [PermissionError, OSError])

@@ -68,7 +68,8 @@ domains = floats() | integers() | normals | step_normals | listed
 class TestEveryDomain:
     @given(domains, units)
     def test_decoded_values_belong(self, domain: Domain, unit: float) -> None:
-        assert domain.contains(domain.from_unit(unit))
+        for place in (unit, -3.0, 4.0):  # what is outside is clipped
+            assert domain.contains(domain.from_unit(place))
 
     @given(domains, units)
     def test_decoding_snaps(self, domain: Domain, unit: float) -> None:
@@ -119,11 +120,6 @@ class TestEveryDomain:
             assert twin.to_unit(domain.from_unit(0.3)) == domain.to_unit(domain.from_unit(0.3))
 
     @given(domains)
-    def test_a_unit_outside_is_clipped(self, domain: Domain) -> None:
-        low, high = domain.from_unit(-3.0), domain.from_unit(4.0)
-        assert domain.contains(low) and domain.contains(high)
-
-    @given(domains)
     def test_nan_has_no_value(self, domain: Domain) -> None:
         assert np.isnan(domain.snap(np.array([np.nan]))).all()
         with pytest.raises(ValueError, match="NaN"):
@@ -138,15 +134,11 @@ class TestEveryDomain:
             return
         index = np.arange(n, dtype=float)
         np.testing.assert_array_equal(domain.index(domain.centres(index)), index)
-        if not _has_equal_bins(domain):
-            return
+        if isinstance(domain, Normal) or getattr(domain, "scale", "linear") != "linear":
+            return  # bins of other widths
         edges = np.arange(1, n) / n
         np.testing.assert_array_equal(domain.index(edges - 1e-9), index[:-1])
         np.testing.assert_array_equal(domain.index(edges + 1e-9), index[1:])
-
-
-def _has_equal_bins(domain: Domain) -> bool:
-    return not isinstance(domain, Normal) and getattr(domain, "scale", "linear") == "linear"
 
 
 class TestManyNumbers:
@@ -216,12 +208,6 @@ class TestManyNumbers:
 
 
 class TestFloat:
-    @given(floats(), units)
-    def test_type_and_bounds(self, domain: Float, unit: float) -> None:
-        value = domain.from_unit(unit)
-        assert type(value) is float
-        assert domain.low <= value <= domain.high
-
     @given(floats())
     def test_bounds_are_reached_exactly(self, domain: Float) -> None:
         assert domain.from_unit(domain.to_unit(domain.low)) == domain.low
@@ -231,11 +217,14 @@ class TestFloat:
             assert (domain.to_unit(domain.low), domain.to_unit(domain.high)) == (0.0, 1.0)
 
     @given(floats(), units)
-    def test_grid_values_have_no_float_noise(self, domain: Float, unit: float) -> None:
+    def test_values_are_floats_in_the_range_without_noise(
+        self, domain: Float, unit: float
+    ) -> None:
+        value = domain.from_unit(unit)
+        assert type(value) is float and domain.low <= value <= domain.high
         if domain.step is None:
             return
         digits = max(len(f"{x:.12f}".rstrip("0").split(".")[1]) for x in (domain.low, domain.step))
-        value = domain.from_unit(unit)
         assert value == round(value, digits)
 
     def test_written_values(self) -> None:
@@ -306,7 +295,7 @@ class TestInteger:
             Integer(0, 10**20),
             Integer(-(10**18), 10**18, step=7),
             Integer(1, 10**20, "log"),
-            Integer(2**62, 2**62 + 100),
+            Integer(10**18, 10**18 + 100),
             Integer(0, 2**50),
         ],
     )
@@ -314,14 +303,9 @@ class TestInteger:
     def test_huge_ranges_do_not_overflow(self, domain: Integer, unit: float) -> None:
         value = domain.from_unit(unit)
         assert type(value) is int and domain.contains(value)
+        assert domain.from_unit(domain.to_unit(value)) == value
         snapped = domain.snap(np.array([unit]))[0]
         assert domain.to_unit(value) == pytest.approx(snapped, rel=0, abs=1e-12)
-
-    @given(st.integers(0, 100))
-    def test_offsets_beyond_float_precision(self, k: int) -> None:
-        domain = Integer(10**18, 10**18 + 100)
-        assert domain.from_unit(domain.to_unit(10**18 + k)) == 10**18 + k
-        assert domain.contains(10**18 + k)
 
     @pytest.mark.parametrize("value", [True, 3.0, "3", None, np.bool_(True), 11, -1])
     def test_other_values_do_not_belong(self, value: Any) -> None:

@@ -159,15 +159,9 @@ def test_a_training_that_diverges_says_so() -> None:
 @pytest.mark.parametrize(
     ("argument", "value"),
     [
-        ("n_steps", 0),
-        ("learning_rate", 0.0),
-        ("learning_rate", float("nan")),
-        ("loss", "hinge"),
-        ("n_lists", 0),
-        ("list_length", 1),
-        ("max_support", 0),
-        ("validate_every", 0),
-        ("patience", 0),
+        *((name, 0) for name in "n_steps n_lists max_support validate_every patience".split()),
+        *(("learning_rate", value) for value in (0.0, float("nan"))),
+        *(("loss", "hinge"), ("list_length", 1)),
     ],
 )
 def test_an_invalid_setting_is_named(argument, value) -> None:
