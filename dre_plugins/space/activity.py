@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dre_plugins.space.base import Array, Domain, Mask, match_key
+from dre_plugins.space.base import Array, Domain, Mask
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Constant
 
@@ -96,7 +96,7 @@ class Activity:
             return False
         value = self._constants[condition.parent]
         if isinstance(condition, Condition):
-            return match_key(value) in {match_key(allowed) for allowed in condition.values}
+            return any(map(self._domains[condition.parent].contains, condition.values))
         try:
             above = condition.low is None or value >= condition.low
             return bool(above and (condition.high is None or value <= condition.high))

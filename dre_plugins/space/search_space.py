@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from dre_plugins.space import serial
 from dre_plugins.space.activity import Activity
-from dre_plugins.space.base import Array, Domain, Features, Mask, match_key, spanned
+from dre_plugins.space.base import Array, Domain, Features, Mask, spanned
 from dre_plugins.space.conditions import AnyCondition
 from dre_plugins.space.discrete import Constant
 
@@ -273,20 +274,17 @@ class SearchSpace:
 
         Inactive parameters, absent constants and names that the space does not know are ignored.
         """
-        for name, value in self.constants.items():
-            if name in configuration and match_key(configuration[name]) != match_key(value):
-                return False
         try:
             units = self.to_units([configuration])
         except ValueError:
             return False
-        active = self._activity.of(units)[0].tolist()
-        searched = [name for name, is_on in zip(self.names, active, strict=True) if is_on]
+        active = compress(self.names, self._activity.of(units)[0])
+        may_lack = self.optional | self.constants.keys()
         return all(
             self.domains[name].contains(configuration[name])
             if name in configuration
-            else name in self.optional
-            for name in searched
+            else name in may_lack
+            for name in (*active, *self.constants)
         )
 
     # ---- identity
