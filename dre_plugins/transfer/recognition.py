@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -179,10 +178,8 @@ class AutoPrior:
         known = self.on(space)
         if known is None or not len(known.favourites):
             return {}
-        units = known.favourites[0]
-        values = space.to_configuration(np.nan_to_num(units, nan=0.5))
-        is_known = ~np.isnan(units)
-        return {name: values[name] for name in compress(space.names, is_known)}
+        values = space.to_configuration(known.favourites[0])
+        return {name: value for name, value in values.items() if name in space.names}
 
     def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:
         """Return the prior of the learner that a search space tunes; None if there is none."""
