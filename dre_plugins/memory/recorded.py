@@ -104,9 +104,7 @@ class RecordedStudy:
         return max(single, key=lambda trial: trial.value or 0.0, default=None)
 
     def task(self) -> Task:
-        """Return the study as a past task."""
-        if len(self.header.directions) != 1:
-            raise ValueError(f"Study {self.header.title!r} has several objectives.")
+        """Return the study, which has one objective, as a past task."""
         return Task.from_trials(self.header.title, self.space(), self.history())
 
     def space(self) -> SearchSpace:

@@ -14,7 +14,7 @@ import re
 import time
 import uuid
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -271,52 +271,40 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
 
     Damaged lines, such as the last one of a killed process, are counted.
     """
-    headers: list[Header] = []
+    records = [read_lines(path) for path in sorted(paths)]
     spaces: list[SearchSpace] = []
     trials: dict[int, RecordedTrial] = {}
     n_damaged = 0
-    for path in sorted(paths):
-        header, lines = read_lines(path)
-        headers.append(header)
-        for line in lines:
-            try:
-                _read_line(parsed(line), header, spaces, trials)
-            except DAMAGES:
-                n_damaged += 1
+    for header, line in ((header, line) for header, lines in records for line in lines):
+        try:
+            state = parsed(line)
+            if "space" in state:
+                space = SearchSpace.from_dict(state["space"])
+                if space not in spaces:
+                    spaces.append(space)
+                continue
+            number, ended = int(state["trial"]), _trial_in(state, header)
+            if number not in trials or trials[number].time <= ended.time:
+                trials[number] = ended
+        except DAMAGES:
+            n_damaged += 1
     if not spaces:
         raise RecordError(f"{paths[0]} has no search space.")
-    header = min(headers, key=lambda header: header.began)
+    header = min((header for header, _ in records), key=lambda header: header.began)
     return RecordedStudy(header, tuple(spaces), trials, n_damaged)
 
 
-def _read_line(
-    state: Mapping[str, Any],
-    header: Header,
-    spaces: list[SearchSpace],
-    trials: dict[int, RecordedTrial],
-) -> None:
-    if "space" in state:
-        space = SearchSpace.from_dict(state["space"])
-        if space not in spaces:
-            spaces.append(space)
-        return
-    number, ended = int(state["trial"]), _trial_in(state, header)
-    if number not in trials or trials[number].time <= ended.time:
-        trials[number] = ended
-
-
 def _trial_in(state: Mapping[str, Any], header: Header) -> RecordedTrial:
-    values = _floats(state["values"])
+    values = [float(from_plain(value)) for value in state["values"]]
     is_one = len(header.directions) == 1
     rungs = {float(step): float(from_plain(value)) for step, value in state["rungs"]}
-    violations = _floats(state["constraints"].values())
     trial = Trial(
         configuration={str(n): from_plain(value) for n, value in state["configuration"].items()},
         state=TrialState(state["state"]),
         value=values[0] if is_one and values else None,
         rungs={step: value for step, value in rungs.items() if math.isfinite(step)},
         objectives=() if is_one else tuple(values),
-        constraints=dict(zip(state["constraints"], violations, strict=True)),
+        constraints={n: float(from_plain(v)) for n, v in state["constraints"].items()},
     )
     return RecordedTrial(
         Directions.of(header.directions).in_users_sign(trial),
@@ -324,7 +312,3 @@ def _trial_in(state: Mapping[str, Any], header: Header) -> RecordedTrial:
         bool(state["stopped"]),
         str(state.get("source", "")),
     )
-
-
-def _floats(values: Iterable[Any]) -> list[float]:
-    return [float(from_plain(value)) for value in values]
