@@ -194,19 +194,15 @@ def test_only_files_of_dre_import_and_urls_are_imported(dre, memory, table):
         assert "file that dre import has made" in dre("memory", "import", source, code=1).stderr
 
 
-def test_stats(dre, memory):
-    tune(memory, 1)
-    found = figures(dre)
-    assert (found["studies"], found["trials"]) == ("3", "20")
-    assert found["of these, learnt from others"] == "1"
-    assert found["priors"].startswith("1, ")
-    assert found["first suggestions"] == "known from 10 studies on, of 0 so far"
-
-
-def test_stats_of_what_was_saved_and_of_what_was_used(dre, memory, monkeypatch):
-    monkeypatch.setattr("dre_plugins.memory.savings.MIN_STUDIES", 2)
+def test_stats(dre, memory, monkeypatch):
     for number in range(2):
         tune(memory, 4, name=f"new {number}", seed=number)
+    found = figures(dre)
+    assert (found["studies"], found["trials"]) == ("4", "27")
+    assert found["of these, learnt from others"] == "2"
+    assert found["priors"].startswith("1, ")
+    assert found["first suggestions"] == "known from 10 studies on, of 2 so far"
+    monkeypatch.setattr("dre_plugins.memory.savings.MIN_STUDIES", 2)
     text = words(dre("memory", "stats"))
     assert "space-filling trials of 2 studies: as good as the best of" in text
     assert "learnt from most" in text

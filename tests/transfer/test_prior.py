@@ -125,9 +125,6 @@ def test_metadata_that_teach_nothing_and_a_wrong_seed_are_refused() -> None:
         small(MetaDataset.of([of_constants()]))
     with pytest.raises(ValueError, match=r"Task 'a' has none of the parameters \['q'\], but \['"):
         small(MetaDataset.of([task("a")]), space=SearchSpace({"q": Float(0, 1)}))
-    failed = Task.from_trials("f", SPACE, [Trial({"max_depth": 3}, TrialState.FAILED)] * 3)
-    with pytest.raises(ValueError, match="None of 1 past tasks has two evaluations that differ"):
-        small(MetaDataset.of([failed]))
 
 
 def of_constants() -> Task:
