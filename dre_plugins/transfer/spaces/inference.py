@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, UnsupportedDomainError
-from dre_plugins.space.base import is_integer, match_key
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer
+from dre_plugins.space.base import is_integer, match_key, naming_parameter
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.ranges import is_finite
 from dre_plugins.space.search_space import SearchSpace
@@ -67,13 +67,9 @@ def infer_domain(name: str, values: Sequence[Any], *, log: bool = False) -> Doma
     if not has_numbers:
         return Categorical(choices)
     scale = "log" if log or _looks_logarithmic(values) else "linear"
-    low, high = min(choices), max(choices)
-    try:
-        if all(is_integer(choice) for choice in choices):
-            return Integer(low, high, scale)
-        return Float(low, high, scale)
-    except UnsupportedDomainError as error:
-        raise ValueError(f"Parameter {name!r}: {error}") from error
+    kind = Integer if all(map(is_integer, choices)) else Float
+    with naming_parameter(name):
+        return kind(min(choices), max(choices), scale)
 
 
 def distinct(values: Iterable[Any]) -> tuple[Any, ...]:
