@@ -105,6 +105,11 @@ class Domain(ABC):
         """Return the canonical unit of each bin, `[C]` -> `[C]`."""
         return (index + 0.5) / self._n_bins()
 
+    def looked_up(self, units: Array, table: Array) -> Array:
+        """Return the row of each unit's bin, `[C]` -> `[C, …]`; the last row is for NaN."""
+        index = self.index(units)
+        return table[np.where(np.isnan(index), len(table) - 1, index).astype(np.intp)]
+
     def snap(self, units: Array) -> Array:
         """Return the canonical units of the values that `from_unit` would give, `[C]` -> `[C]`."""
         if self.is_binned:

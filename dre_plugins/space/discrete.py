@@ -89,10 +89,7 @@ class Categorical(_Listed):
 
     def features(self, units: Array) -> Array:
         """Return one-hot rows, or sign codes beyond `MAX_ONE_HOT` choices; zeros where missing."""
-        index = self.index(units)
-        missing = float(len(self.choices))
-        rows = np.where(np.isnan(index), missing, index).astype(np.intp)
-        return _codes(len(self.choices))[rows]
+        return self.looked_up(units, _codes(len(self.choices)))
 
 
 @lru_cache(maxsize=64)
@@ -151,9 +148,7 @@ class Ordinal(_Listed):
         numbers = np.array(self.values, dtype=np.float64)
         places = np.log(numbers) if self.spacing == "log" else numbers
         places = np.append((places - places[0]) / (places[-1] - places[0]), 0.5)
-        index = self.index(units)
-        rows = np.where(np.isnan(index), len(self.values), index).astype(np.intp)
-        return places[rows][:, None]
+        return self.looked_up(units, places)[:, None]
 
     def unit_interval(self, low: Any | None, high: Any | None) -> tuple[float, float]:
         reach = 0.25 / len(self.values)

@@ -169,9 +169,7 @@ def _by_number(source: Number, to_units: Change, change: Change | None, units: A
 
 def by_table(source: Domain, table: Array, units: Array) -> Array:
     """Look the unit of each listed value up; `table` `[n]` has one for each bin."""
-    index = source.index(units)
-    rows = np.where(np.isnan(index), len(table), index).astype(np.intp)
-    return np.append(table, np.nan)[rows]
+    return source.looked_up(units, np.append(table, np.nan))
 
 
 def _between(listed: Array, spacing: str, sign: float, numbers: Array) -> Array:
