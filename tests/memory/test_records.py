@@ -47,12 +47,7 @@ def test_a_trial_is_read_as_it_was_written(memory, trial, direction):
     assert study.space() == SPACE
 
 
-def test_values_are_in_the_users_sign_in_the_file(memory):
-    write(memory, [Trial(AT, COMPLETE, -0.25)])
-    assert b'"values":[0.25]' in files_of(memory)[0].read_bytes()
-
-
-def test_several_objectives_keep_their_signs(memory):
+def test_values_are_in_the_users_signs_in_the_file(memory):
     trial = Trial(AT, COMPLETE, None, {}, (-1.0, 2.0))
     write(memory, [trial], of=header(directions=("minimize", "maximize")))
     assert b'"values":[1.0,2.0]' in files_of(memory)[0].read_bytes()

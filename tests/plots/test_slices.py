@@ -202,16 +202,13 @@ def test_each_objective_has_pictures_of_its_own(study_of, settings):
             plot_predicted_ranks(study, "x", settings=settings, objective=wrong)
 
 
-@pytest.mark.parametrize("plot", [plot_predicted_ranks, plot_acquisition, plot_members])
-def test_an_unknown_parameter(study, plot):
-    with pytest.raises(ValueError, match=r"params must be among \['rate', .*got 'nothing'"):
-        plot(study, "nothing")
-
-
-@pytest.mark.parametrize("params", [[], ["rate", "kind", "depth"], ["rate", "rate"]])
-def test_one_parameter_or_two(study, params):
-    with pytest.raises(ValueError, match="params must be the name of one parameter, or of two"):
-        plot_predicted_ranks(study, params)
+def test_one_parameter_of_the_study_or_two(study):
+    for plot in (plot_predicted_ranks, plot_acquisition, plot_members):
+        with pytest.raises(ValueError, match=r"params must be among \['rate', .*got 'nothing'"):
+            plot(study, "nothing")
+    for params in ([], ["rate", "kind", "depth"], ["rate", "rate"]):
+        with pytest.raises(ValueError, match="params must be the name of one parameter, or of"):
+            plot_predicted_ranks(study, params)
 
 
 def test_two_parameters_that_no_trial_has_together(study_of):

@@ -103,10 +103,6 @@ def test_the_same_convention_on_both_sides_changes_nothing() -> None:
     assert prefixes.change_of("svc__C", "svm_c") is None
 
 
-def test_a_logarithm_of_a_base_that_is_not_said_is_no_convention() -> None:
-    assert prefixes.without_learner("log_lr") == "log_lr"
-
-
-def test_names_of_other_parameters_are_not_taken_for_prefixes() -> None:
-    for name in ("reg_alpha", "cat_smooth", "lr_decay", "model", "svm", "max_depth"):
+def test_names_of_other_parameters_and_logarithms_of_no_base_are_no_prefixes() -> None:
+    for name in ("reg_alpha", "cat_smooth", "lr_decay", "model", "svm", "max_depth", "log_lr"):
         assert prefixes.without_learner(name) == name and prefixes.learner_of_prefix(name) is None
