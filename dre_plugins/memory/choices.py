@@ -175,9 +175,9 @@ def _read(path: Path, memory: Memory) -> dict[str, Any] | None:
 def groups_of(index: Index) -> list[tuple[SearchSpace, list[Entry]]]:
     """Return the union of the search spaces of each group, and its studies, the newest first.
 
-    Spaces of a group overlap; the largest group comes first.
-    A space joins a group if it and the largest space of the group share at least half of the
-    parameters of either, unless a parameter is a number in one of them and a word in another.
+    The largest group comes first. A space joins a group if it and the largest space of the group
+    share at least half of the parameters of either, unless a parameter is a number in one of them
+    and a word in another.
     """
     entries = usable(index)
     spaces = {digest: index.space(digest) for digest in {entry.space for entry in entries}}
