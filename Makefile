@@ -64,9 +64,15 @@ format: $(INSTALLED)
 types: $(INSTALLED)
 	$(BIN)/mypy
 
+# Fewer seeds than a user gets, as CI asks whether they run.
+examples: export OMP_NUM_THREADS = 1
 examples: $(INSTALLED)
 	@for example in examples/*.py; do \
-		case $$example in */demo.py) options=--quick;; *) options=;; esac; \
+		case $$example in \
+			*/demo.py) options=--quick;; \
+			*/shipped_prior.py|*/sinusoid_transfer.py|*/transfer_from_my_studies.py) options="--seeds 1";; \
+			*) options=;; \
+		esac; \
 		echo "== $$example"; MPLBACKEND=Agg $(BIN)/python $$example $$options || exit 1; \
 	done
 

@@ -8,8 +8,8 @@ It was chosen because a trial takes a tenth of a second, before any sampler was 
 The comparison: every sampler has its default settings, its own first trials and a study for each
 seed. DRESampler is there twice: with nothing but the study, and with `past_studies`, in which the
 same pipeline was tuned for four other questions, each with 300 images of its own (by DRESampler
-without a past, 40 trials each). GPSampler models only the parameters that all trials have, and
-draws those of the classifiers at random.
+without a past, at most 40 trials each). GPSampler models only the parameters that all trials have,
+and draws those of the classifiers at random.
 
     python examples/demo.py [--seeds 6] [--trials 40] [--jobs 2] [--picture demo.png] [--quick]
 """
@@ -165,11 +165,11 @@ def tune(study: optuna.Study, task: str, n_trials: int) -> Run:
     return Run(best, seconds)
 
 
-def past_study(task: str) -> optuna.Study:
+def past_study(task: str, n_trials: int) -> optuna.Study:
     """Return a finished study of the same pipeline on another data set."""
     sampler = DRESampler(seed=list(QUESTIONS).index(task))
     study = optuna.create_study(study_name=task, direction="maximize", sampler=sampler)
-    tune(study, task, N_PAST_TRIALS)
+    tune(study, task, n_trials)
     return study
 
 
@@ -196,7 +196,8 @@ def run_all(n_seeds: int, n_trials: int, n_jobs: int) -> tuple[np.ndarray, np.nd
         Progress(*columns, TimeElapsedColumn(), console=console) as progress,
     ):
         n_studies = len(COLOURS) * n_seeds
-        total = len(PAST) * N_PAST_TRIALS + n_studies * n_trials
+        n_past_trials = min(N_PAST_TRIALS, n_trials)
+        total = len(PAST) * n_past_trials + n_studies * n_trials
         bar = progress.add_task("tuning the past", total=total)
 
         def results_of(futures: list) -> list:
@@ -206,7 +207,7 @@ def run_all(n_seeds: int, n_trials: int, n_jobs: int) -> tuple[np.ndarray, np.nd
                 progress.update(bar, completed=n_done.value)
             return [future.result() for future in futures]
 
-        past = results_of([pool.submit(past_study, task) for task in PAST])
+        past = results_of([pool.submit(past_study, task, n_past_trials) for task in PAST])
         progress.update(bar, description=f"tuning {TASK}")
         runs = results_of(
             [
@@ -318,7 +319,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--picture", default="demo.png")
-    parser.add_argument("--quick", action="store_true", help="2 seeds of 12 trials")
+    parser.add_argument("--quick", action="store_true", help="2 seeds, all studies of 12 trials")
     options = parser.parse_args()
     if options.quick:
         options.seeds, options.trials = 2, 12

@@ -136,7 +136,7 @@ def test_speed_is_measured(bench) -> None:
 def test_a_killed_run_is_resumed(bench, tmp_path) -> None:
     whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     # Some seconds, so that the kill comes before the end on a quick machine, too.
-    arguments = ("--scenarios", "mixed", "--samplers", "tpe", "--trials", "150", "--seeds", "6")
+    arguments = ("--scenarios", "mixed", "--samplers", "tpe", "--trials", "150", "--seeds", "4")
     bench("run", *arguments, "-o", whole)
     command = [sys.executable, "-m", "dre_bench.cli", "run", *arguments, "-o", killed]
     process = subprocess.Popen([*map(str, command)], start_new_session=True)

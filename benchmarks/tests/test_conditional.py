@@ -21,4 +21,6 @@ def test_the_best_branch_is_found_where_it_looks_worst() -> None:
         tried = Counter(trial.params["branch"] for trial in study.trials)
         assert min(tried.values()) >= 6
         n_found += study.best_value > -0.1  # the other branches end below −0.13
-    assert n_found >= 3  # 7 of 15 on two versions
+        if n_found >= 3:  # 7 of 15 on two versions
+            return
+    pytest.fail(f"The best branch was found in {n_found} of 10 studies.")

@@ -113,10 +113,10 @@ def test_a_rival_that_is_not_installed_is_skipped_with_a_line(bench, tmp_path):
 def test_a_rival_searches_the_conditional_space(name, problem):
     if foreign.python_of(name, SOURCES.environments) is None:
         pytest.skip(f"{name} is installed neither here nor in DRE_BENCH_ENVIRONMENTS")
-    run = Run(name, hill.NAME, 3, 0, 20, problem)
+    run = Run(name, hill.NAME, 3, 0, 12, problem)
     record, again = (runs.perform(catalogue.study, SOURCES, run) for _ in range(2))
     assert "error" not in record, record["error"]
-    assert len(record["values"]) == len(record["ask_seconds"]) == 20 and record["library"]
+    assert len(record["values"]) == len(record["ask_seconds"]) == 12 and record["library"]
     assert all(("y" in each) == (each["kind"] == "b") for each in record["configurations"])
     # Models of HEBO and SMAC are not the same again, with the same seed; their designs are.
     assert record["values"][:8] == again["values"][:8]

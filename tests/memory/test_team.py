@@ -18,9 +18,9 @@ from remembered import files_of, objective, tune, write_studies
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import read_study
 
-N_WORKERS, N_STUDIES, N_PAST = 8, 3, 3
+N_WORKERS, N_STUDIES, N_PAST = 6, 3, 3
 N_TRIALS = 25  # of each process
-N_KILLED = 5
+N_KILLED = 3
 SLOWEST = (
     240.0  # seconds for the first trials of all workers, which import torch, on a busy machine
 )

@@ -113,6 +113,7 @@ def test_it_is_the_default_but_not_of_an_ensemble_alone() -> None:
         assert firsts[0].user_attrs["dre:explanation"]["source"] == source
 
 
+@pytest.mark.usefixtures("small_priors")
 def test_past_studies_and_a_memory_take_its_place(tmp_path: Path) -> None:
     past = optuna.create_study(study_name="past", sampler=DRESampler(seed=0, memory=tmp_path))
     past.optimize(lambda trial: 1.0 - boosting(trial), n_trials=12)

@@ -14,7 +14,7 @@ from optuna_worker import small_objective, tiny_sampler
 from dre_plugins.adapters.optuna import DRESampler
 
 Objective = Callable[[Trial], float]
-SEEDS = range(3)
+SEEDS = range(2)
 
 
 def run_study(sampler: DRESampler, objective: Objective, n_trials: int) -> optuna.Study:
