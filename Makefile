@@ -142,7 +142,7 @@ audit: $(INSTALLED)
 # The wheel is built from the sdist, so that nothing is missing there.
 dist: $(INSTALLED)
 	rm -rf dist
-	$(BIN)/python -m build
+	$(BIN)/python -m build --installer uv
 	$(BIN)/python .ci/check_sdist.py dist/*.tar.gz
 
 # What a user gets: the wheel in an empty environment, without any framework.
@@ -150,7 +150,8 @@ wheel-check: dist
 	rm -rf build/empty
 	$(PYTHON) -m venv build/empty
 	build/empty/bin/python $(PIP_TORCH)
-	build/empty/bin/python -m pip install --disable-pip-version-check dist/*.whl
+	$(BIN)/uv pip install --python build/empty/bin/python dist/*.whl || \
+		build/empty/bin/python -m pip install --disable-pip-version-check dist/*.whl
 	cd build/empty && bin/python -I ../../.ci/check_wheel.py
 
 # Each extra alone, in an environment of its own (some minutes, hence not part of .ci/run).

@@ -31,7 +31,7 @@ def tune_on(dataset: str, num_samples: int, **options) -> tune.ResultGrid:
 
 
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-past = [tune_on(dataset, num_samples=20) for dataset in ("iris", "wine", "breast_cancer")]
+past = [tune_on(dataset, num_samples=12) for dataset in ("iris", "wine", "breast_cancer")]
 # A folder of experiments works as well: past_results=[STORAGE].
 ways = {"from nothing": {"prior": "universal"}, "with the past": {"past_results": past}}
 for name, options in ways.items():

@@ -12,6 +12,7 @@ from dre_plugins import DRESampler
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_best_branch_is_found_where_it_looks_worst() -> None:
     scenario = conditional_scenario("branches-4", None)
     n_found = 0

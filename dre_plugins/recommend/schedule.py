@@ -11,8 +11,9 @@ proposer             when
                      branches.
 ``random``           Until 10 trials have ended and values differ; never with a trained prior.
                      Points of the study's Sobol sequence, the first of which are drawn towards
-                     the middle of ranges around 0 (`space.candidates.start_up_point`); with a
-                     recognised learner, three of four are members of its portfolio.
+                     the middle of ranges around 0 and of one that most numbers share
+                     (`space.candidates.start_up_point`); with a recognised learner, three of
+                     four are members of its portfolio.
 ``contrast``         With a trained prior, while fewer contrasts than are due have tested it: a
                      space-filling point.
 ``prior``            With a trained prior, until a trial has ended with a value.

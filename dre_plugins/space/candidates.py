@@ -7,6 +7,7 @@ number for every parameter, canonical ones are NaN for inactive parameters.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import lru_cache
 from itertools import compress
 
@@ -26,8 +27,12 @@ _BLOCK = 256
 # learners often do. So the first start-up trial is the middle of such ranges, and the next three
 # keep .8 of the Sobol points' distance from it. With n > 6 such ranges they keep sqrt(4 / n), by
 # which they are as far from the middle as Sobol points are with four ranges
-# (lab/2026-11-26-ranges-around-zero.md).
+# (lab/2026-11-26-ranges-around-zero.md). The same holds for one range that most numbers have in
+# common, as weights and positions do. There the second trial is the middle: the first one of a
+# define-by-run study begins before its parameters are known (lab/2026-11-27-shared-ranges.md).
 _N_DRAWN, _DRAWN_SHARE, _DRAWN_PARAMETERS = 4, 0.8, 4
+# Fewest parameters with one range, and the least share of the numbers that have it.
+_N_SHARING, _SHARING = 3, 0.75
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
 # Standard deviations of its steps, in units; shares of changes that jump to a bound, and of those
@@ -66,20 +71,30 @@ def start_up_point(space: SearchSpace, index: int, seed: int) -> Array:
     if index >= _N_DRAWN:
         return point
     domains = [space.domains[name] for name in space.names]
-    active = compress(domains, space.active(point[None])[0])
-    n_around_zero = max(1, sum(map(is_around_zero, active)))
-    units = zip(domains, point.tolist(), strict=True)
-    return np.array([start_up_unit(domain, u, index, n_around_zero) for domain, u in units])
+    shared = shared_range(space)
+    middles = [
+        0 if is_around_zero(each) else 1 if each == shared else _N_DRAWN for each in domains
+    ]
+    active = compress(middles, space.active(point[None])[0])
+    n_drawn = max(1, sum(place < _N_DRAWN for place in active))
+    units = zip(point.tolist(), middles, strict=True)
+    return np.array([_towards_middle(unit, index - place, n_drawn) for unit, place in units])
 
 
-def start_up_unit(domain: Domain, unit: float, index: int, n_around_zero: int) -> float:
-    """Return a unit of a Sobol point; if the range is around 0, drawn towards the middle.
+def start_up_unit(domain: Domain, unit: float, index: int) -> float:
+    """Return a unit of a Sobol point for a parameter of a trial whose others are not known yet."""
+    is_drawn = index < _N_DRAWN and is_around_zero(domain)
+    return _towards_middle(unit, index, 1) if is_drawn else unit
 
-    `n_around_zero` is the number of such ranges in the configuration, at least 1.
+
+def _towards_middle(unit: float, n_after: int, n_drawn: int) -> float:
+    """Return a unit, drawn towards the middle in trials after the one that is the middle.
+
+    `n_drawn` is the number of parameters of the configuration that are drawn.
     """
-    if index >= _N_DRAWN or not is_around_zero(domain):
+    if n_after < 0:
         return unit
-    share = min(_DRAWN_SHARE, math.sqrt(_DRAWN_PARAMETERS / n_around_zero)) if index else 0.0
+    share = min(_DRAWN_SHARE, math.sqrt(_DRAWN_PARAMETERS / n_drawn)) if n_after else 0.0
     return 0.5 + share * (unit - 0.5)
 
 
@@ -91,15 +106,29 @@ def is_around_zero(domain: Domain) -> bool:
     return is_range and bool(domain.from_unit(0.0) < 0 < domain.from_unit(1.0))
 
 
+def shared_range(space: SearchSpace) -> Domain | None:
+    """Return the range of floats that most numbers have in common; None without one."""
+    numbers = _numbers(space)
+    counts = Counter(domain for domain in numbers if isinstance(domain, Float))
+    for domain, n_sharing in counts.most_common(1):
+        if n_sharing >= max(_N_SHARING, _SHARING * len(numbers)):
+            return domain
+    return None
+
+
 def is_mostly_around_zero(space: SearchSpace) -> bool:
     """Return whether at least half of the ranges of numbers are around 0.
 
     Who writes such ranges expects the optimum between the bounds, so that the universal prior does
     not expect better values far from all trials (lab/2026-11-27-amplitude-and-trend.md#studies).
     """
+    numbers = _numbers(space)
+    return 0 < len(numbers) <= 2 * sum(map(is_around_zero, numbers))
+
+
+def _numbers(space: SearchSpace) -> list[Domain]:
     domains = space.domains.values()
-    ranges = [domain for domain in domains if isinstance(domain, Float | Integer | Ordinal)]
-    return 0 < len(ranges) <= 2 * sum(map(is_around_zero, ranges))
+    return [domain for domain in domains if isinstance(domain, Float | Integer | Ordinal)]
 
 
 @lru_cache(maxsize=16)

@@ -108,6 +108,24 @@ class TestSobolPoint:
                 point[1:] = 0.5 + expected * (point[1:] - 0.5)
                 np.testing.assert_allclose(start_up_point(space, index, 1), point, rtol=1e-15)
 
+    def test_points_after_the_first_are_nearer_to_the_middle_of_a_range_that_most_share(
+        self,
+    ) -> None:
+        other = {"k": Integer(1, 9), "choice": Categorical(("a", "b"))}
+        for n, share in ((3, 0.8), (16, 0.5)):
+            space = SearchSpace({f"w{i}": Float(0.01, 10, "log") for i in range(n)} | other)
+            for index, expected in enumerate((1.0, 0.0, share, share, 1.0)):
+                point = sobol_point(n + 2, index, seed=1)
+                point[:n] = 0.5 + expected * (point[:n] - 0.5)
+                np.testing.assert_allclose(start_up_point(space, index, 1), point, rtol=1e-15)
+
+    def test_a_range_that_few_share_is_one_like_others(self) -> None:
+        rate, share = Float(1e-4, 1, "log"), Float(0, 1)
+        for domains in ((share, share), (share, share, share, rate, rate), (Integer(1, 9),) * 3):
+            space = SearchSpace({f"x{i}": domain for i, domain in enumerate(domains)})
+            point = sobol_point(len(domains), 1, seed=1)
+            np.testing.assert_array_equal(start_up_point(space, 1, 1), point)
+
     def test_ranges_of_numbers_decide_whether_a_space_is_around_0(self) -> None:
         around, other, choice = Float(-5, 5), Float(0, 1), Categorical(("a", "b"))
         for domains, expected in (

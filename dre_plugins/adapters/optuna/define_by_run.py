@@ -147,5 +147,4 @@ def independent_unit(trial: FrozenTrial, domain: Domain, seed: int, *, is_known:
     if is_known:
         return float(np.random.default_rng([seed, trial.number, position]).random())
     unit = float(sobol_point(position + 1, trial.number, seed)[position])
-    # How many ranges around 0 the trial will have is not known yet.
-    return start_up_unit(domain, unit, trial.number, n_around_zero=1)
+    return start_up_unit(domain, unit, trial.number)

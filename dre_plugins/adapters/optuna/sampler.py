@@ -36,14 +36,15 @@ class DRESampler(BaseSampler):
     """Sampler using Deep Ranking Ensembles in turns with a universal prior.
 
     Trials count from 0. By default, trials 0 to 3 are points of a scrambled Sobol sequence; in
-    ranges around 0, such as -5 to 5, they are nearer to the middle. If the parameters are those of
-    a common learner, three of these trials come from its portfolio: configurations that complement
-    each other over past data sets. Trials 4 to 19 are proposed by a *universal prior*: a network,
-    meta-trained on synthetic functions, that reads the trials and outputs a mixture of Gaussian
-    processes. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi, Pineda Arango
-    and Grabocka, ICLR 2023): ten networks that are trained to rank the trials. The universal prior
-    maximises the expected improvement of the value, the ensemble that of the logarithm of the
-    rank. In conditional spaces the universal prior proposes odd trials only.
+    ranges around 0, such as -5 to 5, and in one that most numbers share, they are nearer to the
+    middle. If the parameters are those of a common learner, three of these trials come from its
+    portfolio: configurations that complement each other over past data sets. Trials 4 to 19 are
+    proposed by a *universal prior*: a network, meta-trained on synthetic functions, that reads the
+    trials and outputs a mixture of Gaussian processes. From trial 20 on it alternates with a *deep
+    ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023): ten networks that are trained
+    to rank the trials. The universal prior maximises the expected improvement of the value, the
+    ensemble that of the logarithm of the rank. In conditional spaces the universal prior proposes
+    odd trials only.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, with
     numeric, categorical and conditional parameters, and where trials may be pruned, fail or
