@@ -25,7 +25,7 @@ from dre_bench.synthetic import synthetic_scenario
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import Domain, SearchSpace, candidates
+from dre_plugins.space import SearchSpace, candidates
 
 NAMES = (
     *("Levy", "Levy6", "Rosenbrock", "StyblinskiTang", "Griewank", "DixonPrice", "Powell"),
@@ -75,12 +75,11 @@ def study(
     """Return the values of one study, larger is better."""
     shares = VERSIONS[version]
 
-    def start_up_unit(domain: Domain, unit: float, index: int, n_around_zero: int) -> float:
-        if index >= len(shares) or not candidates.is_around_zero(domain):
-            return unit
-        return 0.5 + shares[index] * (unit - 0.5)
+    def towards_middle(unit: float, n_after: int, n_drawn: int) -> float:
+        is_drawn = 0 <= n_after < len(shares)
+        return 0.5 + shares[n_after] * (unit - 0.5) if is_drawn else unit
 
-    candidates.start_up_unit = start_up_unit
+    candidates._towards_middle = towards_middle
     recommender = Recommender(space, RecommenderSettings(), seed=seed)
     history: list[Trial] = []
     for number in range(n_trials):
