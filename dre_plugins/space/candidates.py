@@ -72,13 +72,14 @@ def start_up_point(space: SearchSpace, index: int, seed: int) -> Array:
         return point
     domains = [space.domains[name] for name in space.names]
     shared = shared_range(space)
+    # The trial in which each parameter is at the middle; `_N_DRAWN`: in none.
     middles = [
-        0 if is_around_zero(each) else 1 if each == shared else _N_DRAWN for each in domains
+        0 if is_around_zero(domain) else 1 if domain == shared else _N_DRAWN for domain in domains
     ]
     active = compress(middles, space.active(point[None])[0])
-    n_drawn = max(1, sum(place < _N_DRAWN for place in active))
+    n_drawn = max(1, sum(middle < _N_DRAWN for middle in active))
     units = zip(point.tolist(), middles, strict=True)
-    return np.array([_towards_middle(unit, index - place, n_drawn) for unit, place in units])
+    return np.array([_towards_middle(unit, index - middle, n_drawn) for unit, middle in units])
 
 
 def start_up_unit(domain: Domain, unit: float, index: int) -> float:
@@ -88,9 +89,13 @@ def start_up_unit(domain: Domain, unit: float, index: int) -> float:
 
 
 def _towards_middle(unit: float, n_after: int, n_drawn: int) -> float:
-    """Return a unit, drawn towards the middle in trials after the one that is the middle.
+    """Return the middle, or a unit that is nearer to it.
 
-    `n_drawn` is the number of parameters of the configuration that are drawn.
+    Args:
+        unit: Coordinate of the Sobol point.
+        n_after: How many trials ago the parameter was at the middle: 0 is now, and less than 0 is
+            not yet, where the unit remains.
+        n_drawn: Number of parameters of the configuration that are moved to the middle.
     """
     if n_after < 0:
         return unit
