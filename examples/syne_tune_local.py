@@ -7,8 +7,6 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import train_test_split
 
-from dre_plugins import ASHADRE
-
 if len(sys.argv) > 1:  # a trial: Syne Tune calls with one argument for each parameter
     from syne_tune import Reporter
 
@@ -26,6 +24,8 @@ else:
     from syne_tune import StoppingCriterion, Tuner
     from syne_tune.backend import LocalBackend
     from syne_tune.config_space import choice, loguniform
+
+    from dre_plugins import ASHADRE
 
     space = {"alpha": loguniform(1e-7, 1e-1), "eta0": loguniform(1e-4, 1e1), "epochs": 9}
     space["loss"] = choice(["hinge", "log_loss", "modified_huber"])

@@ -41,6 +41,7 @@ def test_suites_are_listed(bench) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_is_there_is_not_run_again(bench, tmp_path) -> None:
     out = tmp_path / "runs.jsonl"
     assert "8 runs to do" in bench("run", *SMALL, "-o", out).stdout
@@ -152,6 +153,7 @@ def test_a_killed_run_is_resumed(bench, tmp_path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_an_interruption_does_not_wait_for_what_has_not_begun(tmp_path) -> None:
     out = tmp_path / "runs.jsonl"

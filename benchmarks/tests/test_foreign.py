@@ -13,6 +13,7 @@ from pathlib import Path
 import hill
 import numpy as np
 import pytest
+from marks import LONG
 
 from dre_bench import runs
 from dre_bench.problems import catalogue, foreign
@@ -108,7 +109,7 @@ def test_a_rival_that_is_not_installed_is_skipped_with_a_line(bench, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("problem", [runs.MAXIMISE, catalogue.BATCHES])
+@pytest.mark.parametrize("problem", [pytest.param(runs.MAXIMISE, marks=LONG), catalogue.BATCHES])
 @pytest.mark.parametrize("name", foreign.MODULES)
 def test_a_rival_searches_the_conditional_space(name, problem):
     if foreign.python_of(name, SOURCES.environments) is None:
@@ -128,7 +129,7 @@ def test_a_rival_searches_the_conditional_space(name, problem):
     [
         ("ax", "botl", {}),
         ("cqr", "cqr", {"method": "box"}),
-        ("cqr", "cqr", {"method": "quantile"}),
+        pytest.param("cqr", "cqr", {"method": "quantile"}, marks=LONG),
     ],
 )
 def test_a_rival_learns_from_a_past_study(name, searcher, arguments):

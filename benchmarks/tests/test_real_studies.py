@@ -202,6 +202,7 @@ def test_perform_records_the_study_or_its_error(scenario):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_our_sampler_runs_every_problem(scenario):
     by_optuna = [
         name for name, problem in PROBLEMS.items() if {"tpe", "dre"} <= {*problem.samplers}

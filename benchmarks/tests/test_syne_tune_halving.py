@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from marks import LONG
 
 from dre_bench import runs
 from dre_bench.problems import catalogue
@@ -172,7 +173,13 @@ def test_an_unknown_method_is_recorded(scenario):
 @pytest.mark.syne_tune
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("method", PROBLEMS[PROBLEM].samplers)
+@pytest.mark.parametrize(
+    "method",
+    [
+        method if method in ("asha", "ashadre") else pytest.param(method, marks=LONG)
+        for method in PROBLEMS[PROBLEM].samplers
+    ],
+)
 def test_every_method_reports_at_the_rungs(scenario, syne_tune_halving, method):
     run = a_run(method, trials=14)
     record = perform(run)

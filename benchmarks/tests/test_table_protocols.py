@@ -206,6 +206,7 @@ def test_baselines_are_named_with_their_arguments():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_learns_from_past_tasks_does_so_once():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch 2.13 deprecates what linear_operator is made of

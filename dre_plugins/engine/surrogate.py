@@ -23,8 +23,8 @@ from dre_plugins.engine.settings import FittingSettings, ScorerSettings
 # Candidates scored at once: hidden activations of 10 members × 32 units stay in the cache (10 ms
 # for 4096 candidates on one CPU thread, 15 ms in one piece).
 CHUNK = 512
-# On a GPU the time to launch a product dominates; 10 members × 32 units take 170 MB. An H100 scores
-# a million candidates in 15 ms (lab/2026-11-27-gpu.md).
+# On a GPU the time to launch a product dominates; 10 members × 32 units take 170 MB. An H100 takes
+# 15 ms for a million candidates (lab/2026-11-27-gpu.md).
 GPU_CHUNK = 2**17
 
 __all__ = ["DeepRankingEnsemble", "RankingLists", "fit_together"]

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from marks import LONG
 from presets import TINY
 from small_spaces import rising, told
 
@@ -89,9 +90,7 @@ def test_branches_with_nothing_valid_are_left_alone() -> None:
     assert study.stats["fallbacks"] == 0
 
 
-@pytest.mark.parametrize(
-    "settings", [FAST, pytest.param(Settings(preset="paper"), marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("settings", [FAST, pytest.param(Settings(preset="paper"), marks=LONG)])
 def test_a_finite_space_is_exhausted_by_what_is_valid(settings) -> None:
     study = AskTell(FINITE, seed=0, valid=rising, n_startup_trials=4, settings=settings)
     found = []

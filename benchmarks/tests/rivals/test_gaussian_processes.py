@@ -89,6 +89,7 @@ def test_past_tasks_must_have_the_columns_of_the_table(methods, name):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["rgpe", "tst", "taf", "fsbo"])
 @pytest.mark.parametrize(
     "past",

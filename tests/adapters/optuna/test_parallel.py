@@ -10,6 +10,7 @@ from typing import Any
 import optuna
 import optuna_worker as worker
 import pytest
+from marks import LONG
 
 from dre_plugins.adapters.optuna import DRESampler, claims
 from dre_plugins.adapters.optuna.attributes import explanation_of
@@ -68,7 +69,8 @@ def test_8_threads_share_a_sampler(n_ended: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "n_ended"), [("journal:", 0), ("journal:", 2), ("sqlite:///", 2)]
+    ("kind", "n_ended"),
+    [pytest.param("journal:", 0, marks=LONG), ("journal:", 2), ("sqlite:///", 2)],
 )
 def test_4_processes_with_the_same_seed_share_a_storage(
     tmp_path: Path, kind: str, n_ended: int
