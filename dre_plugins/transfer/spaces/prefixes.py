@@ -47,14 +47,21 @@ def normalised(name: str) -> str:
     Names of classes, of learners and of some parameters (``CatBoost``, ``catBoost``, ``minSplit``)
     stay whole.
 
-    >>> normalised("Max-Depth"), normalised("model__max_depth"), normalised("catBoost.maxDepth")
-    ('max_depth', 'model_max_depth', 'catboost_max_depth')
+    >>> normalised("Max-Depth"), normalised("catBoost.maxDepth"), normalised("rpartMinSplit")
+    ('max_depth', 'catboost_max_depth', 'rpart_minsplit')
     """
-    words = [
-        word if word[:1].isupper() or word.casefold() in _WHOLE else _HUMPS.sub("_", word)
-        for word in _SEPARATORS.split(name)
-    ]
+    words = [word if word[:1].isupper() else _parted(word) for word in _SEPARATORS.split(name)]
     return "_".join(words).casefold().strip("_")
+
+
+def _parted(word: str) -> str:
+    """Return a word of camelCase with `_` between its parts, of which the last may stay whole."""
+    parts = _HUMPS.split(word)
+    for n_before in range(len(parts)):
+        ending = "".join(parts[n_before:])
+        if ending.casefold() in _WHOLE:
+            return "_".join([*parts[:n_before], ending])
+    return "_".join(parts)
 
 
 def without_prefix(name: str) -> str:
