@@ -25,6 +25,8 @@ settings.register_profile("dre_plugins", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, max_examples=10_000)
 settings.load_profile("dre_plugins")
 
+FEW_CANDIDATES = {"adapters", "cli", "memory", "properties", "reliability"}
+
 
 def pytest_collection_finish() -> None:
     """Let garbage collections pass over what the imports made."""
@@ -86,6 +88,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep experiments of Syne Tune apart from those of the user."""
     monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def few_candidates(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search fewer candidates, through the same code, where a test is not about how good they are.
+
+    Slow tests and those marked `whole_search` search as many as a user's studies.
+    """
+    from dre_plugins.recommend import search
+
+    if not {"slow", "whole_search"} & {mark.name for mark in request.node.iter_markers()}:
+        less = {"N_REFERENCE": 64, "N_SOBOL": 64, "N_CHILDREN": 32, "N_ROUNDS": 2}
+        for name, value in less.items():
+            monkeypatch.setattr(search, name, value)
+
+
+@pytest.fixture(autouse=True)
+def _few_candidates(request: pytest.FixtureRequest) -> None:
+    """Search fewer candidates in the folders where a search is what is called, not what is tested.
+
+    Elsewhere the files where it is the same use `few_candidates`.
+    """
+    if request.path.relative_to(Path(__file__).parent).parts[0] in FEW_CANDIDATES:
+        request.getfixturevalue("few_candidates")
 
 
 @pytest.fixture

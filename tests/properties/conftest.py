@@ -1,4 +1,4 @@
-"""A small search effort: hundreds of suggestions take seconds, through the same code."""
+"""What holds for all properties: many cases, and what frameworks find odd."""
 
 import warnings
 from collections.abc import Iterator
@@ -7,16 +7,11 @@ from pathlib import Path
 import pytest
 from cases import TRIED
 
-from dre_plugins.recommend import search
-
 HERE = Path(__file__).parent
 
 
 @pytest.fixture(autouse=True)
-def _small_effort(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Search fewer candidates; what is suggested has to be right all the same."""
-    for name, less in {"N_REFERENCE": 64, "N_SOBOL": 64, "N_CHILDREN": 32, "N_ROUNDS": 2}.items():
-        monkeypatch.setattr(search, name, less)
+def _odd_things_are_not_warned_of() -> Iterator[None]:
     with warnings.catch_warnings():
         # The frameworks warn of unhashable choices, steps that do not fit, and the like.
         warnings.filterwarnings("ignore", module="(optuna|ray|syne_tune)")
