@@ -20,11 +20,13 @@ def quick_ensemble(seed=0):
     return DeepEnsemble(n_steps=300, seed=seed)
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_deep_ensemble_beats_random_search():
     assert regret(quick_ensemble()) < np.quantile(RANDOM, 0.2)
 
 
-@pytest.mark.parametrize("make", [Random, quick_ensemble])
+@pytest.mark.parametrize("make", [Random, lambda seed: DeepEnsemble(n_steps=30, seed=seed)])
 def test_choices_repeat_with_the_seed_and_leave_global_state_alone(make):
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     n_threads = torch.get_num_threads()
