@@ -54,10 +54,10 @@ def test_a_search_that_another_process_restores_keeps_its_rule(
         pytest.skip("pickle itself takes no lambda")
     valid = (lambda c: is_low(c)) if as_lambda else is_low
     search = framework(valid=valid)
-    search.run(8)
-    configurations = search.restarted().run(4).configurations
+    search.run(6)
+    configurations = search.restarted().run(3).configurations
     assert all(map(is_low, configurations))
-    assert configurations == framework(valid=valid).run(12).configurations
+    assert configurations == framework(valid=valid).run(9).configurations
 
 
 @every_framework

@@ -71,6 +71,7 @@ def test_a_damaged_index_is_made_anew(memory, content):
     assert json.loads((memory.path / "index.json").read_bytes())["files"]
 
 
+@pytest.mark.usefixtures("small_priors")
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -92,6 +93,7 @@ def test_a_record_with_a_wrong_header_stops_no_other_study(memory, key, value):
     assert memory.index().damaged == [path.name]
 
 
+@pytest.mark.usefixtures("small_priors")
 @pytest.mark.parametrize(
     "space", [{"x": {"kind": "Odd"}}, {"x": {"kind": "Categorical", "choices": [math.nan, 1]}}]
 )

@@ -287,6 +287,7 @@ def test_the_model_announces_itself_once(caplog) -> None:
     ]
 
 
+@pytest.mark.usefixtures("few_candidates")
 def test_several_objectives_push_the_front() -> None:
     extremes = []
     for seed in range(3):

@@ -83,6 +83,7 @@ def test_a_crash_without_constraints_draws_no_search(monkeypatch) -> None:
     assert parents and not np.allclose(parents[0][0], [0.9, 0.9])
 
 
+@pytest.mark.usefixtures("few_candidates")
 def test_a_search_for_something_feasible_is_not_misled_by_crashes() -> None:
     """Trials crash where y is large, and nothing but small x is feasible."""
 

@@ -110,6 +110,7 @@ def tuned(told: Any, n: int = 30) -> AskTell:
     return study
 
 
+@pytest.mark.usefixtures("few_candidates")
 def test_both_models_prefer_cheap_trials_where_gains_are_equal() -> None:
     sources = {"model": range(20, 30, 2), "universal-prior": range(13, 30, 2)}
     blind = tuned(lambda number, c: None)

@@ -1,21 +1,26 @@
 """What running trials and batches cost, counted in fits and in fantasies."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from presets import TINY
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, TrialState
 from dre_plugins.recommend.lists import MAX_FANTASIES, select_fantasies
 from dre_plugins.recommend.recommender import N_TOGETHER
 from dre_plugins.recommend.search import NEAR, is_distant, min_distance
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, Integer
 from dre_plugins.universal.processes import Processes
 
 N_COMPLETE = 20
+# Which fits there are depends neither on their size nor on that of the pool.
+FAST = Settings(preset=replace(TINY, universal_turns=True))
 
 
 @pytest.fixture
@@ -50,8 +55,9 @@ def configurations_of(batch: list[tuple[int, dict[str, Any]]]) -> list[dict[str,
     return [configuration for _, configuration in batch]
 
 
+@pytest.mark.usefixtures("few_candidates")
 def test_of_many_running_trials_few_are_believed(sizes) -> None:
-    study = study_with(5 * MAX_FANTASIES)
+    study = study_with(5 * MAX_FANTASIES, settings=FAST)
     batch = study.ask_batch(2)  # of the ensemble and of the universal prior
     assert study.stats["fallbacks"] == 0
     assert set(sizes["fits"]) == {N_COMPLETE, N_COMPLETE + MAX_FANTASIES}
@@ -89,8 +95,9 @@ def test_configurations_of_all_running_trials_are_left_alone() -> None:
     assert {configuration["i"] for configuration in left} == {40}
 
 
+@pytest.mark.usefixtures("few_candidates")
 def test_a_batch_has_a_fit_for_each_of_the_first_and_then_shares_them(sizes) -> None:
-    study = study_with(0)
+    study = study_with(0, settings=FAST)
     batch = configurations_of(study.ask_batch(4 * N_TOGETHER))
     assert len({tuple(configuration.values()) for configuration in batch}) == 4 * N_TOGETHER
     assert study.stats["fallbacks"] == 0
@@ -100,8 +107,9 @@ def test_a_batch_has_a_fit_for_each_of_the_first_and_then_shares_them(sizes) -> 
     assert max(sizes["fits"]) == N_COMPLETE + 3 * N_TOGETHER
 
 
+@pytest.mark.usefixtures("few_candidates")
 def test_a_large_batch_believes_no_more_than_many_running_trials(sizes) -> None:
-    study_with(0).ask_batch(2 * MAX_FANTASIES)
+    study_with(0, settings=FAST).ask_batch(2 * MAX_FANTASIES)
     assert max(sizes["fits"]) == N_COMPLETE + MAX_FANTASIES
 
 
@@ -117,7 +125,7 @@ def test_a_batch_begins_like_a_smaller_one(prior) -> None:
 @pytest.mark.parametrize("prior", ["universal", None])
 def test_suggestions_of_one_fit_are_spread(prior) -> None:
     """Without a minimal distance, the best candidates of one fit would be nearly the same."""
-    batch = configurations_of(study_with(0, prior=prior).ask_batch(2 * N_TOGETHER))
+    batch = configurations_of(study_with(0, prior=prior, settings=FAST).ask_batch(2 * N_TOGETHER))
     points = np.array([[*configuration.values()] for configuration in batch])[N_TOGETHER:]
     between = np.linalg.norm(points[:, None] - points[None], axis=-1)
     # 512 points in the unit square are about 0.04 from their neighbours.

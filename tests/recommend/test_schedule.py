@@ -20,6 +20,8 @@ from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Tri
 from dre_plugins.recommend.schedule import TurnRules, proposer_for
 from dre_plugins.recommend.settings import Settings
 
+pytestmark = pytest.mark.usefixtures("few_candidates")
+
 
 @dataclass(frozen=True)
 class ProgressOf:
@@ -198,6 +200,7 @@ def test_a_batch_before_the_twentieth_trial_is_the_universal_priors() -> None:
     assert len({tuple(suggestion.units) for suggestion in batch}) == 4
 
 
+@pytest.mark.whole_search
 def test_early_turns_are_worth_more_than_space_filling_points() -> None:
     def best(n_startup_trials: int | None, seed: int) -> float:
         study = AskTell(PLANE, direction="maximize", seed=seed, n_startup_trials=n_startup_trials)

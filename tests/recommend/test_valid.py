@@ -16,6 +16,7 @@ from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpac
 from dre_plugins.space.rules import Rule, RuleError
 from dre_plugins.transfer.prior import Prior
 
+pytestmark = pytest.mark.usefixtures("few_candidates")
 SPACE = {
     "low": Integer(1, 64),
     "high": Integer(1, 64),
@@ -54,13 +55,13 @@ def tuned(study: AskTell, n: int, value: Any = loss) -> list[dict[str, Any]]:
 def test_every_suggestion_satisfies_the_rule(valid, prior) -> None:
     if prior == "xgboost":
         prior = Prior.load(prior, mapping={"rate": "eta", "x": "alpha"})
-    study = AskTell(SPACE, seed=0, valid=valid, prior=prior, settings=FAST)
-    found = tuned(study, 26)
+    study = AskTell(SPACE, seed=0, valid=valid, prior=prior, n_startup_trials=4, settings=FAST)
+    found = tuned(study, 14)
     assert all(map(valid, found)), [c for c in found if not valid(c)]
-    assert len({tuple(c.values()) for c in found}) == 26
+    assert len({tuple(c.values()) for c in found}) == 14
     assert study.stats["fallbacks"] == study.stats["invalid"] == 0
     sources = {"random", "model"} if prior is None else {"model", "universal-prior"}
-    assert sources <= {study.explain(number).source for number in range(26)}
+    assert sources <= {study.explain(number).source for number in range(14)}
 
 
 def test_explorations_and_fallbacks_and_batches_satisfy_it() -> None:

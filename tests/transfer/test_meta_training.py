@@ -194,13 +194,13 @@ def interrupted(path: Path, settings: MetaTrainingSettings, validation: TaskList
         )
 
 
-@pytest.mark.parametrize("validate_every", [20, 50, 70])
+@pytest.mark.parametrize("validate_every", [10, 25, 35])
 @pytest.mark.parametrize("is_validated", [True, False])
 def test_a_resumed_training_ends_as_if_it_had_never_stopped(
     tmp_path, validate_every, is_validated
 ) -> None:
     path = tmp_path / "state.safetensors"
-    settings = replace(QUICK, n_steps=120, validate_every=validate_every)
+    settings = replace(QUICK, n_steps=60, validate_every=validate_every)
     validation = family(20, seed=1) if is_validated else None
     whole = meta_train(family(), validation, SCORER, settings, seed=0)
     interrupted(path, settings, validation)

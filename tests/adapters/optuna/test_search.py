@@ -59,7 +59,7 @@ def svm_or_forest(trial: Trial) -> float:
 
 def test_conditional_parameters_are_sampled_by_the_model(caplog: pytest.LogCaptureFixture) -> None:
     sampler = Counted(seed=1, settings=Settings(preset=TINY))
-    study = optimized(sampler, svm_or_forest, 40)
+    study = optimized(sampler, svm_or_forest, 25)
     later = study.trials[10:]
     n_asked = sum(len(trial.params) for trial in later)
     n_independent = sum(number >= 10 for number, _ in sampler.independent)
@@ -111,6 +111,7 @@ def test_the_independent_sampler_of_the_user_is_asked() -> None:
     assert independent.hooks == 4
 
 
+@pytest.mark.whole_search
 def test_a_widened_range_keeps_what_was_learnt() -> None:
     """The optimum at 0.8 is known when the range grows; nothing is sampled at random.
 

@@ -32,14 +32,14 @@ def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_an_enqueued_value_of_any_kind_ends_no_study(
     caplog: pytest.LogCaptureFixture, storage: Any, value: Any
 ) -> None:
-    study = optimized(tiny_sampler(), line, 5, storage=storage)
+    study = optimized(tiny_sampler(n_startup_trials=2), line, 3, storage=storage)
     study.enqueue_trial({"x": value})
     study.optimize(line, n_trials=3)
-    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 8
-    assert all(0.0 <= trial.params["x"] <= 1.0 for trial in study.trials[6:])
-    assert study.sampler.stats["fallbacks"] == 0
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 6
+    assert all(0.0 <= trial.params["x"] <= 1.0 for trial in study.trials[4:])
+    assert study.sampler.stats["fallbacks"] == 0 and study.sampler.stats["model"] >= 2
     is_odd = isinstance(value, float) and math.isinf(value)
-    assert len(messages(caplog, f"trial 5: its parameter 'x' is {value}")) == int(is_odd)
+    assert len(messages(caplog, f"trial 3: its parameter 'x' is {value}")) == int(is_odd)
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ def test_constraints_that_a_storage_refuses_are_remembered(
 
         with monkeypatch.context() as patch:
             patch.setattr(optuna.storages.InMemoryStorage, "set_trial_system_attr", refuse)
-            study.optimize(line, n_trials=14)
+            study.optimize(line, n_trials=8)
         return study
 
     expected = run(False)
     study = run(True)
     assert params_of(study) == params_of(expected)
-    assert study.sampler.stats["unwritten"] == 14
+    assert study.sampler.stats["unwritten"] == 8
     assert len(messages(caplog, "constraints of trial 0 cannot be stored (OSError")) == 1
