@@ -91,17 +91,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def few_candidates(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def few_candidates(request: pytest.FixtureRequest) -> Iterator[None]:
     """Search fewer candidates, through the same code, where a test is not about how good they are.
 
     Slow tests and those marked `whole_search` search as many as a user's studies.
     """
     from dre_plugins.recommend import search
 
-    if not {"slow", "whole_search"} & {mark.name for mark in request.node.iter_markers()}:
-        less = {"N_REFERENCE": 64, "N_SOBOL": 64, "N_CHILDREN": 32, "N_ROUNDS": 2}
-        for name, value in less.items():
-            monkeypatch.setattr(search, name, value)
+    less = {"N_REFERENCE": 64, "N_SOBOL": 64, "N_CHILDREN": 32, "N_ROUNDS": 2}
+    with pytest.MonkeyPatch.context() as patch:  # of its own, as tests undo the usual one
+        if not {"slow", "whole_search"} & {mark.name for mark in request.node.iter_markers()}:
+            for name, value in less.items():
+                patch.setattr(search, name, value)
+        yield
 
 
 @pytest.fixture(autouse=True)
