@@ -108,10 +108,7 @@ def few_candidates(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _few_candidates(request: pytest.FixtureRequest) -> None:
-    """Search fewer candidates in the folders where a search is what is called, not what is tested.
-
-    Elsewhere the files where it is the same use `few_candidates`.
-    """
+    """Search few candidates in folders where a search is called and not what is tested."""
     if request.path.relative_to(Path(__file__).parent).parts[0] in FEW_CANDIDATES:
         request.getfixturevalue("few_candidates")
 

@@ -205,12 +205,8 @@ def test_what_is_tuned_meanwhile_changes_nothing():
         optimize(3, storage=storage, past_studies="storage")
         if interrupted:
             add_past(storage, "meanwhile")
-            optuna.copy_study(
-                from_study_name="present",
-                from_storage=storage,
-                to_storage=storage,
-                to_study_name="copy",
-            )
+            ends = {"from_storage": storage, "to_storage": storage}
+            optuna.copy_study(from_study_name="present", to_study_name="copy", **ends)
         return optimize(3, storage=storage, past_studies="storage")
 
     assert params_of(run(True)) == params_of(run(False))
@@ -219,12 +215,8 @@ def test_what_is_tuned_meanwhile_changes_nothing():
 def test_a_copy_does_not_learn_from_its_original():
     storage = optuna.storages.InMemoryStorage()
     optimize(6, storage=storage, name="original")
-    optuna.copy_study(
-        from_study_name="original",
-        from_storage=storage,
-        to_storage=storage,
-        to_study_name="present",
-    )
+    ends = {"from_storage": storage, "to_storage": storage}
+    optuna.copy_study(from_study_name="original", to_study_name="present", **ends)
     study = optimize(1, storage=storage, past_studies="storage")
     straight = optimize(7, name="straight")
     assert params_of(study) == params_of(straight)
