@@ -88,8 +88,6 @@ class Rule:
             raise _failure(error, configuration) from error
         except Exception as error:
             raise _failure(error, configuration) from error
-        if isinstance(answer, bool):
-            return answer
         # A generator or a coroutine, as where all(…) or await was forgotten, would always hold.
         if answer is None or not hasattr(answer, "__bool__") or np.ndim(answer):
             raise RuleError(f"valid returned {answer!r}; it must return True or False.")

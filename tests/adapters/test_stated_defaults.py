@@ -26,7 +26,7 @@ from dre_plugins.engine import PRESETS
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 
-N_TRIALS = 8
+N_TRIALS = 12  # with several objectives the ensemble proposes after ten
 SPACE = {"x": uniform(-1.0, 1.0), "y": uniform(-1.0, 1.0)}  # of Syne Tune
 # What stands for None, the default of both.
 MEANT: Mapping[str, Any] = {"acquisition": "log-rank-ei", "preset": PRESETS["default"]}
