@@ -40,8 +40,8 @@ MIN_KNOWN = 0.8
 MIN_STUDIES_AHEAD = MAX_STUDIES
 # Largest number of studies of a prior trained ahead, the newest: it bounds the time to read them.
 MAX_STUDIES_AHEAD = 1000
-# Errors of a full disk and of a used up quota.
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+# Errors of a full disk, of a used up quota, and of NFS that has become read only.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def prior_for(
@@ -58,7 +58,7 @@ def prior_for(
         try:
             return _prior_for(memory, memory, study, space, logger)
         except OSError as error:
-            if error.errno not in _FULL:
+            if error.errno not in _UNWRITABLE:
                 raise
     with TemporaryDirectory() as folder:
         return _prior_for(memory, Memory(Path(folder)), study, space, logger)

@@ -82,8 +82,11 @@ def read_index(folder: Path, path: Path) -> Index:
         before = old.get(name)
         if before is not None and before[:2] == [size, changed]:
             files[name] = before
-        else:
+            continue
+        try:
             files[name] = [size, changed, _summary(folder / name)]
+        except OSError:  # no damage: the time None says that it must be read again
+            files[name] = [size, None, None]
     if files != old:
         tree = {"format": FORMAT, "version": VERSION, "files": files}
         content = json.dumps(tree, allow_nan=False, separators=(",", ":"))
@@ -110,12 +113,12 @@ def _records(folder: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _read(path: Path) -> dict[str, list[Any]]:
-    """Return the files of an index; none if there is none, or it is damaged."""
+    """Return the files of an index; none if there is none, or it cannot be read."""
     try:
         tree = json.loads(regular(path).read_bytes())
         is_known = (tree["format"], tree["version"]) == (FORMAT, VERSION)
         return dict(tree["files"]) if is_known else {}
-    except (FileNotFoundError, *DAMAGES):
+    except (OSError, *DAMAGES):  # on NFS, one that another machine replaces becomes stale
         return {}
 
 
@@ -123,7 +126,7 @@ def _summary(path: Path) -> dict[str, Any] | None:
     """Return a summary of a record, None if it is damaged or has no search space."""
     try:
         header, lines = read_lines(path)
-    except (OSError, RecordError):
+    except RecordError:
         return None
     spaces, rows, numbers = [], [], set()
     for line in lines:

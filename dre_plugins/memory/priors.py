@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from dre_plugins.transfer.metadata import MetaDataset, Task
 REJECTED = ".rejected"
 # Seconds to wait for another process that trains the same prior.
 SECONDS_TO_WAIT = 60.0
+# Errors of a network drive that has no locks.
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
 # Smallest mean rank correlation (Kendall's tau) between a study and its prediction by the others.
 # Twelve studies of 25 trials reach .42 to .71 on seven sets of related tasks, and at most .06 with
 # permuted values. With eight studies, some related ones are no better than permuted ones
@@ -62,23 +65,34 @@ def trained_prior(
     name = f"{digest_of(metadata.tasks)}-{__version__}{'-ahead' if is_pretraining else ''}"
     path = folder / f"{name}.safetensors"
     make_folder(folder)
-    with _training_lock(path):
-        rejected = path.with_suffix(REJECTED)
-        if path.is_file() or rejected.is_file():
-            return path if path.is_file() else None
-        from dre_plugins.transfer.prior import Prior  # imports torch
+    if not _is_known(path):
+        with _training_lock(path):
+            if not _is_known(path):  # no other process has trained it meanwhile
+                _train(path, metadata, logger, is_pretraining=is_pretraining)
+    return path if path.is_file() else None
 
-        logger.info("Learning from %d past studies, which takes some seconds.", len(metadata))
-        if not are_related(metadata):
-            logger.info("They have no order in common, and are not used.")
-            rejected.touch()
-            return None
-        prior = Prior.train(metadata, progress=True) if is_pretraining else Prior.of_few(metadata)
-        names = abbreviated([task.name for task in metadata])
-        prior = replace(prior, card=replace(prior.card, name=f"of the past studies {names}"))
-        with write_once(path) as unfinished:
-            prior.save(unfinished)
-    return path
+
+def _is_known(path: Path) -> bool:
+    """Return whether a prior is trained; on NFS, only a listing is never out of date."""
+    names = {path.name, path.with_suffix(REJECTED).name}
+    return not names.isdisjoint(os.listdir(path.parent))
+
+
+def _train(
+    path: Path, metadata: MetaDataset, logger: logging.Logger, *, is_pretraining: bool
+) -> None:
+    from dre_plugins.transfer.prior import Prior  # imports torch
+
+    logger.info("Learning from %d past studies, which takes some seconds.", len(metadata))
+    if not are_related(metadata):
+        logger.info("They have no order in common, and are not used.")
+        path.with_suffix(REJECTED).touch()
+        return
+    prior = Prior.train(metadata, progress=True) if is_pretraining else Prior.of_few(metadata)
+    names = abbreviated([task.name for task in metadata])
+    prior = replace(prior, card=replace(prior.card, name=f"of the past studies {names}"))
+    with write_once(path) as unfinished:
+        prior.save(unfinished)
 
 
 def are_related(metadata: MetaDataset) -> bool:
@@ -136,10 +150,18 @@ def write_once(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _training_lock(path: Path) -> Iterator[None]:
-    """Let one process at a time train a prior; without a lock after a while, go on regardless."""
+    """Let one process at a time train a prior; without a lock after a while, go on regardless.
+
+    On NFS, the lock of a machine that was switched off lasts for minutes, or until it is on again.
+    """
     lock = filelock.FileLock(path.with_suffix(".lock"))
-    with suppress(filelock.Timeout, NotImplementedError, PermissionError):  # a colleague's file
+    try:
         lock.acquire(timeout=SECONDS_TO_WAIT)
+    except (filelock.Timeout, NotImplementedError, PermissionError):  # a colleague's file
+        pass
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
     try:
         yield
     finally:

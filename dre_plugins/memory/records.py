@@ -39,6 +39,9 @@ TRIAL = re.compile(rb'\{"trial":(\d{1,9}),')
 SUFFIX = ".jsonl"
 # Seconds between syncs: a power cut loses at most what was written since; a kill loses nothing.
 SECONDS_BETWEEN_SYNCS = 60.0
+# After a write that took longer than a second to fail, as on NFS whose server does not answer,
+# nothing is written for this many times as long.
+REST = 10.0
 
 
 class RecordError(ValueError):
@@ -90,6 +93,7 @@ class Recorder:
         self._folder = folder
         self._header = header
         self._lock = RLock()  # a garbage collection during `write` may end another searcher
+        self._rest_until = 0.0
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -114,7 +118,8 @@ class Recorder:
         """Append a trial that has ended, larger values are better.
 
         A stopped trial that is as it was last written is not written again. A ValueError or
-        TypeError says that a value is of a type that no file can hold.
+        TypeError says that a value is of a type that no file can hold, an OSError that nothing was
+        written, or not all, or not even tried for a while, see `REST`.
         """
         ended = RecordedTrial(trial, time.time(), is_stopped, source)
         with self._lock:
@@ -125,17 +130,28 @@ class Recorder:
             # The space first, as its error names the parameter.
             head = b"" if space in self._spaces else space_line(space)
             line = trial_line(number, ended, self._header)
+            begin = time.monotonic()
+            if begin < self._rest_until:
+                raise TimeoutError(f"{self._folder} did not answer for some time.")
             try:
-                self._append(head + line)
-            except FileNotFoundError:  # the study was deleted meanwhile, or the folder is gone
-                self._begin_anew()
-                self._append(space_line(space) + line)
+                self._append_or_begin(head + line, space_line(space) + line)
             except OSError:  # part of the line may be in the file
                 self._begin_anew()
+                end = time.monotonic()
+                if end - begin > 1.0:
+                    self._rest_until = end + REST * (end - begin)
                 raise
             if space not in self._spaces:
                 self._spaces.append(space)
             self._stopped[number] = trial if is_stopped else None
+
+    def _append_or_begin(self, lines: bytes, first: bytes) -> None:
+        """Append lines, or begin a file with other ones if there is none any more."""
+        try:
+            self._append(lines)
+        except FileNotFoundError:  # the study was deleted meanwhile, or the folder is gone
+            self._begin_anew()
+            self._append(first)
 
     def _append(self, lines: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)  # else Windows adds \r

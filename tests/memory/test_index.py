@@ -1,10 +1,12 @@
 """The index says which studies there are, whatever happens to it."""
 
+import errno
 import json
 import math
 import multiprocessing
 import os
 import time
+from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -69,6 +71,26 @@ def test_a_damaged_index_is_made_anew(memory, content):
     (memory.path / "index.json").write_bytes(content)
     assert names(memory) == ["a"]
     assert json.loads((memory.path / "index.json").read_bytes())["files"]
+
+
+@pytest.mark.parametrize("is_record", [False, True])
+def test_what_cannot_be_read_once_is_no_damage(memory, monkeypatch, is_record):
+    """Such as a file on NFS that is stale, or whose server does not answer."""
+    write_studies(memory, "ab")
+    stale = files_of(memory)[0] if is_record else memory.path / "index.json"
+    read = Path.read_bytes
+
+    def refused(path):
+        if path == stale:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(path))
+        return read(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refused)
+        assert names(memory) == [*"ab"[is_record:]]
+        assert memory.index().damaged == [stale.name] * is_record
+    assert names(memory) == ["a", "b"]
+    assert memory.index().damaged == []
 
 
 @pytest.mark.usefixtures("small_priors")

@@ -1,5 +1,6 @@
 """What is written about a study is what is read."""
 
+import errno
 import math
 import multiprocessing
 import os
@@ -189,6 +190,29 @@ def test_a_first_write_that_fails_leaves_no_file(memory, monkeypatch):
     monkeypatch.undo()
     recorder.write(2, Trial(AT, COMPLETE, 3.0), SPACE)
     assert sorted(read_study(files_of(memory)).trials) == [2]
+
+
+def test_a_folder_that_answers_late_is_left_alone_for_a_while(memory, monkeypatch):
+    """As on NFS whose server is away, where each try may take minutes."""
+    now, tried = [0.0], []
+
+    def late(path, *rest):
+        tried.append(path)
+        now[0] += 60.0
+        raise OSError(errno.EIO, "no answer")
+
+    recorder = write(memory, [Trial(AT, COMPLETE, 1.0)])
+    with monkeypatch.context() as patch:
+        patch.setattr("time.monotonic", lambda: now[0])
+        patch.setattr(os, "open", late)
+        for number, seconds in enumerate([0.0, 1.0, 500.0, 100.0], 1):
+            now[0] += seconds
+            with pytest.raises(OSError, match="answer"):
+                recorder.write(number, Trial(AT, COMPLETE, 1.0), SPACE)
+        assert len(tried) == 2
+        copied = pickle.loads(pickle.dumps(recorder))  # such as for another machine
+    copied.write(5, Trial(AT, COMPLETE, 1.0), SPACE)
+    assert sorted(read_study(files_of(memory)).trials) == [0, 5]
 
 
 def test_a_study_that_is_forgotten_while_it_runs_goes_on_in_a_new_file(memory):

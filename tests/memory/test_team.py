@@ -3,6 +3,7 @@
 Colleagues may write to its folders, but not to each other's files.
 """
 
+import errno
 import multiprocessing
 import random
 import signal
@@ -98,15 +99,28 @@ def test_killed_processes_damage_nothing_and_lose_no_trial_that_had_ended(tmp_pa
     assert tune(memory, 1).stats["past_studies"] == N_PAST + N_STUDIES
 
 
+# The lock is a colleague's file, or the network drive has no locks.
+@pytest.mark.parametrize("error", [PermissionError(), OSError(errno.ENOLCK, "no locks")])
 @pytest.mark.usefixtures("small_priors")
-def test_what_a_colleague_has_made_stops_no_study(memory, monkeypatch):
+def test_what_a_colleague_has_made_stops_no_study(memory, monkeypatch, error):
     memory.path.mkdir()
     memory.path.chmod(0o2775)
     write_studies(memory, "a")
     tune(memory, 0)
     folders = memory.path, memory.records, memory.priors, memory.choices
     assert {folder.stat().st_mode & 0o7777 for folder in folders} == {0o2775}
-    # The lock and what is to be deleted are files of a colleague.
-    monkeypatch.setattr(filelock.FileLock, "acquire", Mock(side_effect=PermissionError))
+    monkeypatch.setattr(filelock.FileLock, "acquire", Mock(side_effect=error))
     monkeypatch.setattr(Memory, "shrink", Mock(side_effect=PermissionError))
+    write_studies(memory, "b")
+    assert tune(memory, 0).stats["past_studies"] == 2
+
+
+@pytest.mark.usefixtures("small_priors")
+def test_no_lock_is_needed_where_the_prior_is_trained(memory, monkeypatch):
+    """On NFS, that of a machine that was switched off may last until it is on again."""
+    write_studies(memory, "a")
+    tune(memory, 0)
+    locked = Mock(side_effect=filelock.Timeout("lock"))
+    monkeypatch.setattr(filelock.FileLock, "acquire", locked)
     assert tune(memory, 0).stats["past_studies"] == 1
+    assert not locked.called
