@@ -132,6 +132,7 @@ def test_speed_is_measured(bench) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore:.*damaged line")
 def test_a_killed_run_is_resumed(bench, tmp_path) -> None:

@@ -37,7 +37,7 @@ def study_of(case: SpaceCase, history: History, seed: int, **arguments: Any) -> 
     return study
 
 
-@cases(50)
+@cases(30)
 @given(
     space_cases(),
     histories,

@@ -123,7 +123,7 @@ def suggested(trial: Any, step: Step) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-@cases(10)
+@cases(6)
 @given(programs(), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_nothing_is_run_again_while_anything_is_left(
     program: list[Step], seed: int, salt: int

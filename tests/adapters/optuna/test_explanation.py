@@ -28,6 +28,7 @@ def sources(study: optuna.Study) -> list[str]:
     return [explanation.source for explanation in explained(study)]
 
 
+@pytest.mark.whole_search
 def test_a_study_from_start_up_to_model() -> None:
     study = optimized(tiny_sampler(), slope, 8)
     assert sources(study) == ["independent"] + ["random"] * 3 + ["model"] * 4

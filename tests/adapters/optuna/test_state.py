@@ -30,11 +30,11 @@ def run_here(sampler: DRESampler, n_trials: int = 15, **arguments: Any) -> optun
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_suggestions_in_every_process(tmp_path: Path) -> None:
     """With several threads of torch, and from where another process has stopped."""
-    whole = worker.params_of(run_here(worker.tiny_sampler(seed=3, n_startup_trials=5), 12))
-    assert worker.run_together(1, worker.optimize, "memory", 7, 3, 2) == [whole[:7]]
+    whole = worker.params_of(run_here(worker.tiny_sampler(seed=3, n_startup_trials=5), 9))
+    assert worker.run_together(1, worker.optimize, "memory", 6, 3, 2) == [whole[:6]]
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    assert worker.run_together(1, worker.optimize, storage, 8, 3) == [whole[:8]]
-    assert worker.run_together(1, worker.optimize, storage, 4, 3) == [whole]
+    assert worker.run_together(1, worker.optimize, storage, 7, 3) == [whole[:7]]
+    assert worker.run_together(1, worker.optimize, storage, 2, 3) == [whole]
 
 
 def test_other_seeds_give_other_suggestions() -> None:

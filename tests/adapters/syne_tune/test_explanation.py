@@ -46,6 +46,7 @@ def test_every_scheduler_of_ours() -> None:
     assert several.explain(4).predicted_rank is not None
 
 
+@pytest.mark.whole_search
 def test_the_scheduler_says_what_the_searcher_says() -> None:
     scheduler = run(DRE(SPACE, "loss", points_to_evaluate=[{"x": 0.5}], **OPTIONS), 6)
     assert sources(scheduler, 6) == ["enqueued"] + ["random"] * 3 + ["model"] * 2
