@@ -83,16 +83,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("fork")
     queue = context.Queue(maxsize=24)
     n_queries = N_POOL if given.chosen else N_QUERIES
-    for seed in range(given.workers):
-        context.Process(target=draw, args=(queue, seed, n_queries), daemon=True).start()
+    for worker in range(given.workers):
+        arguments = queue, 1000 * given.seed + worker, n_queries
+        context.Process(target=draw, args=arguments, daemon=True).start()
     torch.set_num_threads(1)
-    generator = torch.Generator().manual_seed(0)
-    prior = initial(UniversalSettings(), 0).to(given.device)
+    generator = torch.Generator().manual_seed(given.seed)
+    prior = initial(UniversalSettings(), given.seed).to(given.device)
     mean = copy.deepcopy(prior).requires_grad_(False)
     optimiser = torch.optim.Adam(prior.parameters())
     begin, done, step, n_tasks = time.perf_counter(), 0.0, 0, 0
