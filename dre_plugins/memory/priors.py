@@ -73,7 +73,7 @@ def trained_prior(
 
 
 def _is_known(path: Path) -> bool:
-    """Return whether a prior is trained; on NFS, only a listing is never out of date."""
+    """Return whether a prior is trained or rejected; on NFS, only a listing is up to date."""
     names = {path.name, path.with_suffix(REJECTED).name}
     return not names.isdisjoint(os.listdir(path.parent))
 
