@@ -92,10 +92,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def few_candidates(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Search fewer candidates, through the same code, where a test is not about how good they are.
-
-    Slow tests and those marked `whole_search` search as many as a user's studies.
-    """
+    """Search fewer candidates, by the same code, but in tests marked slow or `whole_search`."""
     from dre_plugins.recommend import search
 
     less = {"N_REFERENCE": 64, "N_SOBOL": 64, "N_CHILDREN": 32, "N_ROUNDS": 2}

@@ -2,8 +2,7 @@
 
 import pytest
 
-# Of a case whose other cases are enough for CI.
-LONG = (pytest.mark.slow, pytest.mark.long)
+LONG = (pytest.mark.slow, pytest.mark.long)  # of cases whose like CI runs
 
 
 def of_tuners(framework: str, seconds: int) -> list[pytest.MarkDecorator]:
