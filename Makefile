@@ -70,9 +70,8 @@ examples: export OMP_NUM_THREADS = 1
 examples: $(INSTALLED)
 	@for example in examples/*.py; do \
 		case $$example in \
-			*/demo.py) options="--seeds 1 --trials 8";; \
+			*/demo.py|*/sorting.py) options=--quick;; \
 			*/memory.py) options="--trials 10";; \
-			*/sorting.py) options=--quick;; \
 			*/shipped_prior.py|*/sinusoid_transfer.py|*/transfer_from_my_studies.py) options="--seeds 1";; \
 			*) options=;; \
 		esac; \

@@ -198,26 +198,28 @@ def test_the_other_studies_of_the_storage_are_learnt_from(storage, caplog):
         assert params_of(again) == params_of(study)[: number + 1]
 
 
-def test_what_is_tuned_meanwhile_changes_nothing():
+def test_what_is_tuned_meanwhile_changes_nothing(tmp_path):
     def run(interrupted):
-        storage = optuna.storages.InMemoryStorage()
-        add_past(storage, "past")
-        optimize(3, storage=storage, past_studies="storage")
+        url = f"sqlite:///{tmp_path / str(interrupted)}.db"
+        add_past(url, "past")
+        optimize(3, storage=url, past_studies="storage")
         if interrupted:
-            add_past(storage, "meanwhile")
-            ends = {"from_storage": storage, "to_storage": storage}
-            optuna.copy_study(from_study_name="present", to_study_name="copy", **ends)
-        return optimize(3, storage=storage, past_studies="storage")
+            add_past(url, "meanwhile")
+            optuna.copy_study(
+                from_study_name="present", from_storage=url, to_storage=url, to_study_name="copy"
+            )
+        return optimize(3, storage=url, past_studies="storage")
 
     assert params_of(run(True)) == params_of(run(False))
 
 
-def test_a_copy_does_not_learn_from_its_original():
-    storage = optuna.storages.InMemoryStorage()
-    optimize(6, storage=storage, name="original")
-    ends = {"from_storage": storage, "to_storage": storage}
-    optuna.copy_study(from_study_name="original", to_study_name="present", **ends)
-    study = optimize(1, storage=storage, past_studies="storage")
+def test_a_copy_does_not_learn_from_its_original(tmp_path):
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    optimize(6, storage=url, name="original")
+    optuna.copy_study(
+        from_study_name="original", from_storage=url, to_storage=url, to_study_name="present"
+    )
+    study = optimize(1, storage=url, past_studies="storage")
     straight = optimize(7, name="straight")
     assert params_of(study) == params_of(straight)
 
@@ -248,8 +250,7 @@ def test_of_studies_that_contradict_each_other_the_nearest_are_learnt_from():
     assert study.sampler.explain(study, 0).past_studies == "number"
 
 
-def test_a_storage_without_studies_that_say_anything_is_as_good_as_none():
-    storage = optuna.storages.InMemoryStorage()
+def test_a_storage_without_studies_that_say_anything_is_as_good_as_none(storage):
     add_past(storage, "single", 1)
     add_past(storage, "equal", objective=lambda trial: 0.0 * objective(trial))
     study = optimize(3, storage=storage, past_studies="storage")

@@ -22,7 +22,6 @@ def of_steps(n_random: int, n_prior: int = DEFAULT.from_prior.n_steps, **changed
         DEFAULT,
         from_random=replace(DEFAULT.from_random, n_steps=n_random),
         from_prior=replace(DEFAULT.from_prior, n_steps=n_prior),
-        from_tasks=replace(DEFAULT.from_tasks, n_steps=n_prior),
         **changed,
     )
 

@@ -55,7 +55,7 @@ def normalised(name: str) -> str:
 
 
 def _parted(word: str) -> str:
-    """Return a word of camelCase with `_` between its parts, of which the last may stay whole."""
+    """Return a word of camelCase with `_` between its parts; an ending in `_WHOLE` stays whole."""
     parts = _HUMPS.split(word)
     for n_before in range(len(parts)):
         ending = "".join(parts[n_before:])
