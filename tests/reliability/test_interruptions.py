@@ -125,6 +125,9 @@ def test_an_alarm_at_any_moment_is_heard(
             has_rung = signal.setitimer(signal.ITIMER_REAL, 0.0)[0] == 0.0
         except TooLong:
             heard += 1
+        except AssertionError as error:  # Optuna's, where the alarm interrupts its own `tell`
+            assert isinstance(error.__context__, TooLong)
+            heard += 1
         lost += has_rung  # Python ignores what is raised within a finaliser
     assert heard > lost and lost <= 1
     assert search.run(1).stats["fallbacks"] == 0
