@@ -40,7 +40,7 @@ SUFFIX = ".jsonl"
 # Seconds between syncs: a power cut loses at most what was written since; a kill loses nothing.
 SECONDS_BETWEEN_SYNCS = 60.0
 # After a write that took longer than a second to fail, as on NFS whose server does not answer,
-# nothing is written for this many times as long.
+# nothing is written for this many times as long. Trials that end meanwhile are written after it.
 REST = 10.0
 
 
@@ -97,11 +97,10 @@ class Recorder:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._path: Path | None = None
         self._process = os.getpid()
-        self._spaces: list[SearchSpace] = []
-        self._stopped: dict[int, Trial | None] = {}  # as written last, None if it was not stopped
-        self._synced = 0.0
+        self._record = _Record(self._folder, self._header)
+        self._stopped: dict[int, Trial | None] = {}  # as noted last, None if it was not stopped
+        weakref.finalize(self, _end, self._record, self._process)  # at the study's end
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Recorder, (self._folder, self._header)
@@ -118,8 +117,9 @@ class Recorder:
         """Append a trial that has ended, larger values are better.
 
         A stopped trial that is as it was last written is not written again. A ValueError or
-        TypeError says that a value is of a type that no file can hold, an OSError that nothing was
-        written, or not all, or not even tried for a while, see `REST`.
+        TypeError says that a value is of a type that no file can hold. An OSError says that the
+        trial could not be written, or that this was not even tried for a while, see `REST`; it
+        will be tried with the next trial and at the study's end.
         """
         ended = RecordedTrial(trial, time.time(), is_stopped, source)
         with self._lock:
@@ -128,39 +128,55 @@ class Recorder:
             if is_stopped and self._stopped.get(number) == trial:
                 return
             # The space first, as its error names the parameter.
-            head = b"" if space in self._spaces else space_line(space)
-            line = trial_line(number, ended, self._header)
+            self._record.add(space_line(space), trial_line(number, ended, self._header))
+            self._stopped[number] = trial if is_stopped else None
             begin = time.monotonic()
             if begin < self._rest_until:
                 raise TimeoutError(f"{self._folder} did not answer for some time.")
             try:
-                self._append_or_begin(head + line, space_line(space) + line)
-            except OSError:  # part of the line may be in the file
-                self._begin_anew()
+                self._record.write()
+            except OSError:
                 end = time.monotonic()
                 if end - begin > 1.0:
                     self._rest_until = end + REST * (end - begin)
                 raise
-            if space not in self._spaces:
-                self._spaces.append(space)
-            self._stopped[number] = trial if is_stopped else None
 
-    def _append_or_begin(self, lines: bytes, first: bytes) -> None:
-        """Append lines, or begin a file with other ones if there is none any more."""
+
+class _Record:
+    """The file of a record, and the lines that are to be written to it."""
+
+    def __init__(self, folder: Path, header: Header) -> None:
+        self._folder = folder
+        self._header = header
+        self._path: Path | None = None
+        self._spaces: list[bytes] = []
+        self._n_written = 0  # spaces in the file
+        self._trials: list[bytes] = []  # not written yet
+        self._synced = 0.0
+
+    def add(self, space: bytes, trial: bytes) -> None:
+        """Note the line of a trial, and that of its search space."""
+        if space not in self._spaces:
+            self._spaces.append(space)
+        self._trials.append(trial)
+
+    def write(self) -> None:
+        """Append what is noted; after an exception, such as an OSError, it stays noted."""
         try:
-            self._append(lines)
+            self._append()
         except FileNotFoundError:  # the study was deleted meanwhile, or the folder is gone
-            self._begin_anew()
-            self._append(first)
+            self._path = None
+            self._append()
 
-    def _append(self, lines: bytes) -> None:
+    def _append(self) -> None:
         flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)  # else Windows adds \r
-        path, is_new = self._path, self._path is None
+        path, is_new, lines = self._path, self._path is None, b""
         if path is None:
             make_folder(self._folder)
             path = self._folder / f"{self._header.study}-{uuid.uuid4().hex[:12]}{SUFFIX}"
-            lines = header_line(self._header) + lines
+            lines, self._n_written = header_line(self._header), 0
             flags |= os.O_CREAT | os.O_EXCL
+        lines += b"".join([*self._spaces[self._n_written :], *self._trials])
         is_due = time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS
         descriptor = os.open(path, flags, 0o666)
         try:
@@ -172,25 +188,33 @@ class Recorder:
                     self._synced = time.monotonic()
             finally:
                 os.close(descriptor)
-        except OSError:
+        except BaseException:
+            self._path = None  # part of a line may be in the file: the next write begins another
             if is_new:
                 path.unlink(missing_ok=True)  # it has no trial, and would count as damaged
             raise
         if is_new:
             self._path, self._synced = path, time.monotonic()
-            weakref.finalize(self, _sync, path, self._process)  # at the study's end
+        self._n_written = len(self._spaces)
+        self._trials.clear()
+
+    def end(self) -> None:
+        """Write what is noted, and wait until the file is on the disk."""
+        if self._trials:
+            self.write()
+        if self._path is not None:
+            descriptor = os.open(self._path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
-def _sync(path: Path, process: int) -> None:
-    """Wait until a file is on the disk; a fork leaves that to the process that wrote it."""
-    if process != os.getpid():
-        return
-    with suppress(OSError):  # the study has ended, so that a full or missing disk is not reported
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _end(record: _Record, process: int) -> None:
+    """End a record; a fork leaves that to the process that began it."""
+    if process == os.getpid():
+        with suppress(OSError):  # the study has ended; trials not written were warned of
+            record.end()
 
 
 def identity_of(task: Task) -> str:

@@ -162,21 +162,22 @@ def test_what_is_no_record_is_refused(memory, content):
         read_study([path])
 
 
-def test_after_a_failed_write_the_rest_goes_to_a_new_file(memory, monkeypatch):
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "is full"), KeyboardInterrupt("is full")])
+def test_after_a_failed_write_everything_goes_to_a_new_file(memory, monkeypatch, error):
     recorder = write(memory, [Trial(AT, COMPLETE, 1.0)])
     whole = os.write
 
     def half(descriptor, lines):
-        monkeypatch.setattr(os, "write", FULL)
+        monkeypatch.setattr(os, "write", Mock(side_effect=error))
         return whole(descriptor, lines[: len(lines) // 2])
 
     monkeypatch.setattr(os, "write", half)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(type(error), match="is full"):
         recorder.write(1, Trial(AT, COMPLETE, 2.0), SPACE)
     monkeypatch.undo()
     recorder.write(2, Trial(AT, COMPLETE, 3.0), SPACE)
     study = read_study(files_of(memory))
-    assert sorted(study.trials) == [0, 2]
+    assert {n: ended.trial.value for n, ended in study.trials.items()} == {0: 1.0, 1: 2.0, 2: 3.0}
     assert study.n_damaged == 1
 
 
@@ -189,7 +190,7 @@ def test_a_first_write_that_fails_leaves_no_file(memory, monkeypatch):
     assert files_of(memory) == []
     monkeypatch.undo()
     recorder.write(2, Trial(AT, COMPLETE, 3.0), SPACE)
-    assert sorted(read_study(files_of(memory)).trials) == [2]
+    assert sorted(read_study(files_of(memory)).trials) == [0, 1, 2]
 
 
 def test_a_folder_that_answers_late_is_left_alone_for_a_while(memory, monkeypatch):
@@ -213,6 +214,8 @@ def test_a_folder_that_answers_late_is_left_alone_for_a_while(memory, monkeypatc
         copied = pickle.loads(pickle.dumps(recorder))  # such as for another machine
     copied.write(5, Trial(AT, COMPLETE, 1.0), SPACE)
     assert sorted(read_study(files_of(memory)).trials) == [0, 5]
+    del recorder  # the study's end
+    assert sorted(read_study(files_of(memory)).trials) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_study_that_is_forgotten_while_it_runs_goes_on_in_a_new_file(memory):
