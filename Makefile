@@ -1,7 +1,7 @@
 # Everything a developer or a curious user types. Each target makes .venv when it is missing.
 #
 #   make demo            tune a real pipeline with every sampler (two minutes), draw demo.png
-#   make test            the fast tests
+#   make test            the fast tests, in three minutes on two cores; make test-slow has the others
 #   make docs            the documentation as a site, in build/site; a warning is an error
 #   make test PYTHON=python3.12              another interpreter
 #   make test TORCH_INDEX=URL               the index of a CPU build, if yours differs
@@ -22,7 +22,7 @@ INSTALLED := $(VENV)/.installed
 PIP_TORCH = -m pip install --disable-pip-version-check --no-compile $(TORCH) $(addprefix --extra-index-url ,$(TORCH_INDEX))
 
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow demo docs notebook lint format types examples bench-speed gate gate-update
+.PHONY: help test test-slow slower-tests demo docs notebook lint format types examples bench-speed gate gate-update
 .PHONY: properties fuzz soak restarts matrix lock audit priors learner-priors dist wheel-check extras-check clean
 
 help:
@@ -35,10 +35,16 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # make test-slow SLOW="slow and not ray": some of them
-SLOW ?= slow
+SLOW ?= slow or slower
 test-slow: export OMP_NUM_THREADS = 1
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --timeout 600 -m "$(SLOW)"
+
+# Measure which tests take about a second, on an idle machine.
+slower-tests: export OMP_NUM_THREADS = 1
+slower-tests: $(INSTALLED)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" --junitxml build/tests.xml
+	$(BIN)/python .ci/slower.py build/tests.xml
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -127,7 +133,7 @@ soak: $(INSTALLED)
 
 # Workers killed at 20 moments, and a PostgreSQL server killed during a study
 restarts: $(INSTALLED)
-	$(BIN)/python -m pytest -m "slow" tests/reliability
+	$(BIN)/python -m pytest -m "slow or slower" tests/reliability
 
 # Oldest and newest versions on every Python that is found (gigabytes of torch; see the script)
 matrix:

@@ -28,6 +28,16 @@ settings.load_profile("dre_plugins")
 FEW_CANDIDATES = {"adapters", "cli", "memory", "properties", "reliability"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of `slower.txt`, unless tests are named, which always run."""
+    if not any("::" in argument for argument in config.args):
+        slower = {*Path(__file__).with_name("slower.txt").read_text().split()}
+        for item in items:
+            if item.nodeid.split("[")[0] in slower:
+                item.add_marker("slower")
+
+
 def pytest_collection_finish() -> None:
     """Let garbage collections pass over what the imports made."""
     gc.collect()
