@@ -103,16 +103,30 @@ def observed_trials(history: Sequence[Trial], stopped: Collection[int] = ()) -> 
 
     Such a trial has failed if its last value is NaN, and is pruned if another one has reported a
     later step. Otherwise it is complete with its last value. Trials at `stopped` positions, which
-    a scheduler has ended, count in the same way. A running trial without a report is unchanged.
+    a scheduler has ended, count in the same way. A running trial is unchanged if it has no report,
+    or lacks steps before its last one, which may be folds or problem instances in any order.
     """
     going = [trial for trial in history if trial.state is not TrialState.FAILED]
     furthest = max((step for trial in going for step in trial.rungs), default=0.0)
+    complete = (trial.rungs for trial in history if trial.state is TrialState.COMPLETE)
+    fullest = max(complete, key=len, default={})
     return [
         _stopped_now(trial, furthest)
-        if trial.rungs and (number in stopped or trial.state is TrialState.RUNNING)
+        if trial.rungs
+        and (
+            number in stopped
+            or (trial.state is TrialState.RUNNING and not _has_gaps(trial, fullest))
+        )
         else trial
         for number, trial in enumerate(history)
     ]
+
+
+def _has_gaps(trial: Trial, fullest: Collection[float]) -> bool:
+    """Return whether a trial lacks steps before its last one, of which a complete trial has all."""
+    last = max(trial.rungs)
+    has_known = all(step in fullest for step in trial.rungs)
+    return has_known and sum(step <= last for step in fullest) > len(trial.rungs)
 
 
 def _stopped_now(trial: Trial, furthest: float) -> Trial:

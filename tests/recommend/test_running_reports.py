@@ -117,3 +117,19 @@ def test_how_running_trials_count() -> None:
     diverged = running({1.0: 9.0, 1.5: math.nan})  # it must not attract by its first report
     assert observed_trials([*history, diverged])[3].state is TrialState.FAILED
     assert observed_trials(observed_trials(history)) == observed_trials(history)
+
+
+def test_steps_in_any_order_are_no_learning_curve() -> None:
+    """WilcoxonPruner's steps are problem instances, whose values are not on one scale."""
+    whole = Trial({}, TrialState.COMPLETE, 5.5, {0.0: 1.0, 1.0: 5.0, 2.0: 7.0, 3.0: 9.0})
+    counted = {
+        (3.0,): TrialState.RUNNING,
+        (1.0, 2.0): TrialState.RUNNING,
+        (0.0, 1.0): TrialState.PRUNED,
+        (0.0, 1.0, 2.0, 3.0): TrialState.COMPLETE,
+        (0.5, 2.5): TrialState.PRUNED,  # a trial with an interval of its own
+    }
+    running = [Trial({}, TrialState.RUNNING, rungs=dict.fromkeys(steps, 4.0)) for steps in counted]
+    observed = observed_trials([whole, *running])
+    assert [trial.state for trial in observed[1:]] == [*counted.values()]
+    assert observed_trials(observed) == observed
