@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from optuna.logging import get_logger
@@ -69,14 +70,15 @@ def storage_of(study: Study) -> BaseStorage:
 
 
 def stored_trials(study: Study) -> list[FrozenTrial]:
-    """Return all trials of a study.
+    """Return all trials of a study by number, which the storage of MLflow returns newest first.
 
     Under Hyperband, Optuna shows a sampler those of the present bracket only. Trials that ended at
     different steps can be compared here, so those of other brackets are as good as any.
     """
     storage = storage_of(study)
     study_id = storage.get_study_id_from_name(study.study_name)
-    return storage.get_all_trials(study_id, deepcopy=False)
+    trials = storage.get_all_trials(study_id, deepcopy=False)
+    return sorted(trials, key=attrgetter("number"))
 
 
 def id_of(trial: FrozenTrial) -> int:

@@ -17,6 +17,7 @@ from dre_plugins.adapters.common.options import check_past
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.optuna.attributes import (
     explanation_of,
+    id_of,
     logger,
     storage_of,
     stored_trials,
@@ -109,7 +110,7 @@ class PriorSource:
             return
 
         # With the constraints that were stated meanwhile.
-        stored = stored_trials(study)[trial.number]
+        stored = storage_of(study).get_trial(id_of(trial))
 
         def made() -> tuple[Trial, SearchSpace]:
             ended = copy(stored)

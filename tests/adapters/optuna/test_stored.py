@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -9,6 +10,9 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial, TrialState, create_trial
 from optuna_worker import STORAGES, open_storage, optimized, params_of, tiny_sampler
+
+from dre_plugins import Memory
+from dre_plugins.memory.records import read_study
 
 UNIT = FloatDistribution(0.0, 1.0)
 
@@ -136,3 +140,22 @@ def test_constraints_that_a_storage_refuses_are_remembered(
     assert params_of(study) == params_of(expected)
     assert study.sampler.stats["unwritten"] == 8
     assert len(messages(caplog, "constraints of trial 0 cannot be stored (OSError")) == 1
+
+
+class NewestFirst(optuna.storages.InMemoryStorage):
+    """Return trials as `MlflowStorage` of MLflow 3.17 does."""
+
+    def get_all_trials(self, study_id: int, deepcopy: bool = True, states: Any = None) -> Any:
+        return super().get_all_trials(study_id, deepcopy, states)[::-1]
+
+
+def test_a_storage_may_return_the_newest_trial_first(tmp_path: Path) -> None:
+    def moving(trial: Trial) -> float:
+        return float(trial.suggest_float("x", 0.1 * trial.number, 2.0))
+
+    memories = [Memory(tmp_path / name) for name in ("usual", "other")]
+    usual = optimized(tiny_sampler(memory=memories[0]), moving, 12)
+    other = optimized(tiny_sampler(memory=memories[1]), moving, 12, storage=NewestFirst())
+    assert params_of(other)[::-1] == params_of(usual)
+    history = [read_study(sorted(memory.records.glob("*"))).history() for memory in memories]
+    assert history[0] == history[1] and len(history[0]) == 12
