@@ -19,7 +19,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, cost_from
-from dre_plugins.adapters.optuna.attributes import constraints_of
+from dre_plugins.adapters.optuna.attributes import constraints_of, stored_trials
 from dre_plugins.adapters.optuna.conversion import (
     STATES,
     configuration_of,
@@ -123,7 +123,7 @@ def read(
 
 def begun_in(study: Study) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
     """Return what `read` does of the trials that have begun, those that have parameters."""
-    begun = [trial for trial in study.get_trials(deepcopy=False) if trial.state in STATES]
+    begun = [trial for trial in stored_trials(study) if trial.state in STATES]
     space, begun, history = read(begun, study.directions)
     rows = [row for row, converted in enumerate(history) if converted.configuration]
     return space, [begun[row] for row in rows], [history[row] for row in rows]

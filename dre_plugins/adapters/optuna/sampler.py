@@ -59,7 +59,8 @@ class DRESampler(BaseSampler):
     - A suggestion depends only on the study's trials, `seed` and the trial's number. A resumed
       study gets the same suggestions as one without interruption, and workers may share a seed.
     - The probability that a trial fails is modelled. Pruned and running trials are compared with
-      others at the steps that they reported.
+      others at the steps that they reported. Steps in any order, such as the problem instances of
+      `WilcoxonPruner`, count once a trial has ended.
     - Constraints (`Trial.set_constraint`, or `constraints_func`) are modelled; the expected
       improvement is multiplied by the probability that all of them are met.
     - With several objectives, the ensemble proposes all trials after the first ten. Random weights

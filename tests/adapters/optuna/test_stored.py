@@ -12,6 +12,7 @@ from optuna.trial import Trial, TrialState, create_trial
 from optuna_worker import STORAGES, open_storage, optimized, params_of, tiny_sampler
 
 from dre_plugins import Memory
+from dre_plugins.adapters.optuna.history import begun_in
 from dre_plugins.memory.records import read_study
 
 UNIT = FloatDistribution(0.0, 1.0)
@@ -157,5 +158,6 @@ def test_a_storage_may_return_the_newest_trial_first(tmp_path: Path) -> None:
     usual = optimized(tiny_sampler(memory=memories[0]), moving, 12)
     other = optimized(tiny_sampler(memory=memories[1]), moving, 12, storage=NewestFirst())
     assert params_of(other)[::-1] == params_of(usual)
+    assert [trial.number for trial in begun_in(other)[1]] == [*range(12)]
     history = [read_study(sorted(memory.records.glob("*"))).history() for memory in memories]
     assert history[0] == history[1] and len(history[0]) == 12
