@@ -123,7 +123,7 @@ def observed_trials(history: Sequence[Trial], stopped: Collection[int] = ()) -> 
 
 
 def _has_gaps(trial: Trial, fullest: Collection[float]) -> bool:
-    """Return whether a trial lacks steps before its last one, of which a complete trial has all."""
+    """Return whether a trial lacks steps of `fullest` before its last one, and has no others."""
     last = max(trial.rungs)
     has_known = all(step in fullest for step in trial.rungs)
     return has_known and sum(step <= last for step in fullest) > len(trial.rungs)
