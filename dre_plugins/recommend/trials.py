@@ -123,7 +123,10 @@ def observed_trials(history: Sequence[Trial], stopped: Collection[int] = ()) -> 
 
 
 def _has_gaps(trial: Trial, fullest: Collection[float]) -> bool:
-    """Return whether a trial lacks steps of `fullest` before its last one, and has no others."""
+    """Return whether a trial lacks steps of `fullest` before its last one, and has no others.
+
+    See lab/2026-11-27-optuna-ecosystem.md.
+    """
     last = max(trial.rungs)
     has_known = all(step in fullest for step in trial.rungs)
     return has_known and sum(step <= last for step in fullest) > len(trial.rungs)
