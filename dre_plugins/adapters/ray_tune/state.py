@@ -1,8 +1,8 @@
 """The state of a Ray Tune search on disk: written atomically, and the previous one kept.
 
 Ray copies the folder of states to the storage file by file, and a driver that is killed meanwhile
-leaves truncated files. So states alternate between two names, and only the newest is in the folder
-that Ray copies: the previous one is in the storage already, and whole.
+leaves truncated files. So states alternate between two names, and the folder that Ray copies has
+only the newest, once the previous one was copied: that is in the storage, and whole.
 
 The state may be older or newer than Ray's own record of its trials, which decides how the
 experiment goes on. So a restored search learns from Ray's record about trials that it has missed,
@@ -130,9 +130,11 @@ class RestorableSearcher(LearningSearcher):
                     error,
                 )
             return
-        # Files that are removed here are not copied again, so their copies stay whole.
-        for name in {*names, *superseded}:
-            (Path(checkpoint_dir) / name).unlink(missing_ok=True)
+        # Files that are removed here are not copied again, so their copies stay whole. One that
+        # nobody has read may be about to be copied, and its absence would end the copying of all.
+        for path in [Path(checkpoint_dir) / name for name in {*names, *superseded}]:
+            if path.exists() and path.stat().st_atime_ns > path.stat().st_mtime_ns:
+                path.unlink()
 
     def restore_from_dir(self, checkpoint_dir: str) -> None:
         """Read the newest state in the folder of an experiment that is whole.

@@ -3,6 +3,7 @@
 import copy
 import json
 import logging
+import os
 import pickle
 from collections.abc import Callable
 from functools import cache, partial
@@ -316,10 +317,10 @@ def test_a_torn_state_falls_back_to_the_one_before(
         search.save_to_dir(str(staging), session_str="session")
         (file,) = staging.iterdir()  # what Ray copies; the one before lies in the storage only
         data = file.read_bytes()
+        os.utime(file, ns=(2**62, file.stat().st_mtime_ns))  # not every disk notes what is read
         (storage / file.name).write_bytes(data[: len(data) // 2] if killed else data)
 
-    staging.mkdir()
-    storage.mkdir()
+    [folder.mkdir() for folder in (staging, storage)]
     for n_trials in range(1, 6):
         configs = worker.run(search, 1, first=n_trials)
         save_and_copy(killed=n_trials == 5)
@@ -342,9 +343,10 @@ def test_a_torn_state_falls_back_to_the_one_before(
     assert worker.trials(again)[4].value == worker.trials(search)[4].value
 
     caplog.clear()
-    again.save_to_dir(str(staging), session_str="tomorrow")
-    (file,) = staging.glob("*tomorrow*")
-    (storage / file.name).write_bytes(file.read_bytes())
+    for _ in range(2):
+        again.save_to_dir(str(staging), session_str="tomorrow")
+    first, _ = staging.glob("*tomorrow*")  # not read: a slow storage may be about to copy it
+    (storage / first.name).write_bytes(first.read_bytes())
     newest = DRESearch()
     newest.restore_from_dir(str(storage))
     assert len(worker.trials(newest)) == 5
@@ -381,7 +383,7 @@ def test_the_newest_session_of_a_folder_counts(tmp_path: Path) -> None:
         first.save_to_dir(str(tmp_path), session_str="2026-01-01_00-00-00")
     worker.run(second, 2, lambda config: config["x"])
     second.save_to_dir(str(tmp_path), session_str="2026-01-02_00-00-00")
-    assert len(list(tmp_path.iterdir())) == 2  # and nobody deletes what others have saved
+    assert len(list(tmp_path.iterdir())) == 3  # and nobody deletes what others have saved
     again = DRESearch()
     again.restore_from_dir(str(tmp_path))
     assert worker.trials(again) == worker.trials(second)
