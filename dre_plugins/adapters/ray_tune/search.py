@@ -201,7 +201,10 @@ class DRESearch(RestorableSearcher):
             ValueError: If the search has not begun.
         """
         if self._study is None:
-            raise ValueError("The search has not begun.")
+            raise ValueError(
+                "The search has not begun here. If Ray's client runs it elsewhere, "
+                "DRESearch().restore_from_dir(FOLDER) reads it from the experiment."
+            )
         return self._study
 
     def explain(self, trial_id: str) -> Explanation:

@@ -262,7 +262,8 @@ def run_of_result(result: Any) -> Run:
 def _folders(root: Path) -> list[Path]:
     if not root.is_dir():
         raise ValueError(
-            f"There is no folder {str(root)!r}; give the folder of an experiment on this machine."
+            f"There is no folder {str(root)!r} on this machine; give the folder of an experiment, "
+            "or Tuner.restore(…).get_results() of one on another storage."
         )
     if any(root.glob(_STATES)) or any(root.glob("*/params.json")):
         return [root]

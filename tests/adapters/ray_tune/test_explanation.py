@@ -68,5 +68,5 @@ def test_no_such_trial() -> None:
     for wrong in ("t00001", ["t00000"]):
         with pytest.raises(ValueError, match="trial_id must be that of a trial of this search"):
             search.explain(wrong)
-    with pytest.raises(ValueError, match="has not begun"):
+    with pytest.raises(ValueError, match=r"has not begun here.*restore_from_dir"):
         _ = DRESearch().study
