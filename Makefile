@@ -40,7 +40,7 @@ test-slow: export OMP_NUM_THREADS = 1
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --timeout 600 -m "$(SLOW)"
 
-# Measure which tests take about a second, on an idle machine.
+# Measure which tests take half a second or more, on an idle machine.
 slower-tests: export OMP_NUM_THREADS = 1
 slower-tests: $(INSTALLED)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" --junitxml build/tests.xml
