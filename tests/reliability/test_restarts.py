@@ -33,11 +33,10 @@ def check(url: str, n_killed: int, before: dict[int, tuple[object, float]]) -> N
     n_running = sum(trial.state is TrialState.RUNNING for trial in trials)
     assert n_running <= n_killed
     assert {trial.state for trial in trials} <= {TrialState.COMPLETE, TrialState.RUNNING}
-    whole = [str(trial.params) for trial in trials if trial.state is TrialState.COMPLETE]
-    assert len(whole) == len(set(whole))
-    sources = [explanation_of(trial).source for trial in trials]
-    assert "fallback" not in sources
-    assert sources[-1] in ("model", "exploration")
+    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
+    assert len({str(trial.params) for trial in complete}) == len(complete)
+    assert "fallback" not in [explanation_of(trial).source for trial in trials]
+    assert explanation_of(complete[-1]).source in ("model", "exploration")
 
 
 @STORAGES

@@ -35,7 +35,7 @@ MIXED_SPACE = {
 @contextmanager
 def started_cluster(num_cpus: int) -> Iterator[None]:
     """Start a small cluster, whose workers get this module, as they do not know this folder."""
-    this = sys.modules[__name__]
+    this, level = sys.modules[__name__], logging.getLogger("ray").level
     cloudpickle.register_pickle_by_value(this)
     ray.init(
         num_cpus=num_cpus,
@@ -45,6 +45,7 @@ def started_cluster(num_cpus: int) -> Iterator[None]:
     )
     yield
     ray.shutdown()
+    logging.getLogger("ray").setLevel(level)
     cloudpickle.unregister_pickle_by_value(this)
 
 
