@@ -1,7 +1,7 @@
 # Everything a developer or a curious user types. Each target makes .venv when it is missing.
 #
 #   make demo            tune a real pipeline with every sampler (two minutes), draw demo.png
-#   make test            the fast tests, in three minutes on two cores; make test-slow has the others
+#   make test            the fast tests, in about three minutes on two cores; make test-slow has the others
 #   make docs            the documentation as a site, in build/site; a warning is an error
 #   make test PYTHON=python3.12              another interpreter
 #   make test TORCH_INDEX=URL               the index of a CPU build, if yours differs

@@ -118,8 +118,8 @@ class Recorder:
 
         A stopped trial that is as it was last written is not written again. A ValueError or
         TypeError says that a value is of a type that no file can hold. An OSError says that the
-        trial could not be written, or that this was not even tried for a while, see `REST`; it
-        will be tried with the next trial and at the study's end.
+        trial could not be written, or that this was not even tried, see `REST`; it is tried again
+        with the next trial and at the study's end.
         """
         ended = RecordedTrial(trial, time.time(), is_stopped, source)
         with self._lock:

@@ -70,7 +70,7 @@ def storage_of(study: Study) -> BaseStorage:
 
 
 def stored_trials(study: Study) -> list[FrozenTrial]:
-    """Return all trials of a study by number, which the storage of MLflow returns newest first.
+    """Return all trials of a study, ordered by number; MLflow's storage has the newest first.
 
     Under Hyperband, Optuna shows a sampler those of the present bracket only. Trials that ended at
     different steps can be compared here, so those of other brackets are as good as any.

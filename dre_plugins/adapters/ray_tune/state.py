@@ -2,7 +2,7 @@
 
 Ray copies the folder of states to the storage file by file, and a driver that is killed meanwhile
 leaves truncated files. So states alternate between two names, and the folder that Ray copies has
-only the newest, once the previous one was copied: that is in the storage, and whole.
+only the newest, once the previous one was copied, which is then in the storage, and whole.
 
 The state may be older or newer than Ray's own record of its trials, which decides how the
 experiment goes on. So a restored search learns from Ray's record about trials that it has missed,
