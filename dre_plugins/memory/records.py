@@ -127,8 +127,7 @@ class Recorder:
                 self._begin_anew()
             if is_stopped and self._stopped.get(number) == trial:
                 return
-            # The space first, as its error names the parameter.
-            self._record.add(space_line(space), trial_line(number, ended, self._header))
+            self._record.add(number, ended, space)
             self._stopped[number] = trial if is_stopped else None
             begin = time.monotonic()
             if begin < self._rest_until:
@@ -149,16 +148,19 @@ class _Record:
         self._folder = folder
         self._header = header
         self._path: Path | None = None
-        self._spaces: list[bytes] = []
+        self._spaces: list[SearchSpace] = []
+        self._space_lines: list[bytes] = []
         self._n_written = 0  # spaces in the file
         self._trials: list[bytes] = []  # not written yet
         self._synced = 0.0
 
-    def add(self, space: bytes, trial: bytes) -> None:
-        """Note the line of a trial, and that of its search space."""
+    def add(self, number: int, ended: RecordedTrial, space: SearchSpace) -> None:
+        """Note the lines of a trial and of its search space."""
+        # The space first, as its error names the parameter.
         if space not in self._spaces:
+            self._space_lines.append(space_line(space))
             self._spaces.append(space)
-        self._trials.append(trial)
+        self._trials.append(trial_line(number, ended, self._header))
 
     def write(self) -> None:
         """Append what is noted; after an exception, such as an OSError, it stays noted."""
@@ -176,7 +178,7 @@ class _Record:
             path = self._folder / f"{self._header.study}-{uuid.uuid4().hex[:12]}{SUFFIX}"
             lines, self._n_written = header_line(self._header), 0
             flags |= os.O_CREAT | os.O_EXCL
-        lines += b"".join([*self._spaces[self._n_written :], *self._trials])
+        lines += b"".join([*self._space_lines[self._n_written :], *self._trials])
         is_due = time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS
         descriptor = os.open(path, flags, 0o666)
         try:
