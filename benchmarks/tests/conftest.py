@@ -22,7 +22,8 @@ def _restored_loggers() -> Iterator[None]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     yield
     optuna.logging.set_verbosity(level)
-    logging.getLogger("syne_tune").setLevel(logging.NOTSET)
+    for name in ("ray", "syne_tune"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

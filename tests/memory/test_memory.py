@@ -1,13 +1,13 @@
 """A study learns from those before it, and no trouble with the memory ends it."""
 
 import logging
-import multiprocessing
 import pickle
 from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from processes import fork_server
 from remembered import (
     LOGGER,
     SPACE,
@@ -238,7 +238,7 @@ def test_a_prior_is_trained_once(memory, trainings):
 @pytest.mark.slow
 def test_of_processes_that_begin_at_once_one_trains_and_all_have_the_same(memory):
     write_study(memory, "past", 40)
-    context = multiprocessing.get_context("spawn")
+    context = fork_server()
     queue = context.Queue()
     workers = [context.Process(target=_file_of_prior, args=(memory.path, queue)) for _ in range(4)]
     for worker in workers:

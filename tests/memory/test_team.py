@@ -4,7 +4,6 @@ Colleagues may write to its folders, but not to each other's files.
 """
 
 import errno
-import multiprocessing
 import random
 import signal
 import time
@@ -14,6 +13,7 @@ import filelock
 import optuna
 import pytest
 from optuna.trial import TrialState
+from processes import fork_server
 from remembered import files_of, objective, tune, write_studies
 
 from dre_plugins import DRESampler, Memory
@@ -63,7 +63,7 @@ def test_killed_processes_damage_nothing_and_lose_no_trial_that_had_ended(tmp_pa
         optuna.create_study(study_name=f"study {number}", storage=storage)
         for number in range(N_STUDIES)
     ]
-    context = multiprocessing.get_context("spawn")
+    context = fork_server()
     workers = [context.Process(target=_tune, args=(tmp_path, n)) for n in range(N_WORKERS)]
     for worker in workers:
         worker.start()

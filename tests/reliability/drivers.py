@@ -1,17 +1,8 @@
-"""What tests of killed drivers share: where drivers are forked, and the ledger of their trials."""
+"""What tests of killed drivers share: the ledger of their trials."""
 
 import time
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import NamedTuple
-
-
-def server(module: str) -> ForkServerContext:
-    """Return where processes are forked, with a module and all that it imports."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload([module])
-    return context
 
 
 class Event(NamedTuple):

@@ -6,10 +6,10 @@ import pytest
 
 pytest.importorskip("optuna")
 
-import drivers
 import restart_worker as worker
 from optuna.trial import TrialState
 from postgresql import Server, missing
+from processes import fork_server
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,7 +22,7 @@ N_WORKERS, N_TRIALS, HEARTBEAT = 8, 80, 1
 
 
 def test_eight_workers_outlive_their_server() -> None:
-    context = drivers.server("restart_worker")
+    context = fork_server()
     with Server() as server:
         study = worker.study_in(server.url, HEARTBEAT)
         arguments = (server.url, N_TRIALS, HEARTBEAT)

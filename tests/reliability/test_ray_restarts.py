@@ -21,6 +21,7 @@ import drivers
 import ray
 import ray_driver as driver
 from marks import of_tuners
+from processes import fork_server
 from ray import tune
 
 pytestmark = of_tuners("ray", 900)
@@ -58,7 +59,7 @@ def check(found: driver.Stored, before: dict[str, float], late: dict[str, float]
 def test_a_driver_that_is_killed_at_any_moment(
     session: Path, tmp_path: Path, n_kills: int
 ) -> None:
-    study, rng, context = tmp_path / "study", random.Random(n_kills), drivers.server("ray_driver")
+    study, rng, context = tmp_path / "study", random.Random(n_kills), fork_server()
     n_trials = 10 + 12 * n_kills
     arguments = (ray.get_runtime_context().gcs_address, str(tmp_path), n_trials)
     before: dict[str, float] = {}

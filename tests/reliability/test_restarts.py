@@ -13,9 +13,9 @@ import pytest
 
 pytest.importorskip("optuna")
 
-import drivers
 import restart_worker as worker
 from optuna.trial import TrialState
+from processes import fork_server
 
 from dre_plugins.adapters.optuna.attributes import explanation_of
 
@@ -43,7 +43,7 @@ def check(url: str, n_killed: int, before: dict[int, tuple[object, float]]) -> N
 @pytest.mark.parametrize("n_kills", [3, pytest.param(20, marks=pytest.mark.long)])
 def test_a_worker_that_is_killed_at_any_moment(tmp_path: Path, kind: str, n_kills: int) -> None:
     url, rng = f"{kind}{tmp_path / 'storage'}", random.Random(n_kills)
-    context = drivers.server("restart_worker")
+    context = fork_server()
     study, before = worker.study_in(url), {}
     for kill in range(n_kills):
         n_before = len(before)
@@ -58,7 +58,7 @@ def test_a_worker_that_is_killed_at_any_moment(tmp_path: Path, kind: str, n_kill
 
 @STORAGES
 def test_a_worker_that_is_killed_in_the_middle_of_a_suggestion(tmp_path: Path, kind: str) -> None:
-    url, context = f"{kind}{tmp_path / 'storage'}", drivers.server("restart_worker")
+    url, context = f"{kind}{tmp_path / 'storage'}", fork_server()
     study = worker.study_in(url)
     study.optimize(worker.slow_objective, n_trials=6)
     before = worker.complete(study)

@@ -16,6 +16,7 @@ pytest.importorskip("dill")
 import drivers
 import syne_tune_driver as driver
 from marks import of_tuners
+from processes import fork_server
 from syne_tune import Tuner
 from syne_tune_tuning import reap
 
@@ -41,7 +42,7 @@ def complete(tuner: Tuner) -> dict[str, float | None]:
 @pytest.mark.parametrize("n_kills", [2, pytest.param(20, marks=pytest.mark.long)])
 def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> None:
     rng, n_trials = random.Random(n_kills), 4 + 12 * n_kills
-    context = drivers.server("syne_tune_driver")
+    context = fork_server()
     before: dict[str, float | None] = {}
     n_late = 0
     for kill in range(n_kills):

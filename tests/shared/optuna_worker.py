@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from multiprocessing import get_context
 from typing import Any
 
 import optuna
@@ -11,6 +10,7 @@ import pytest
 from optuna.samplers import BaseSampler
 from optuna.trial import Trial
 from presets import TINY
+from processes import fork_server
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend.settings import Settings
@@ -74,15 +74,14 @@ def mixed_objective(trial: Trial) -> float:
 
 def run_together(n_workers: int, job: Callable[..., Any], *arguments: Any) -> list[Any]:
     """Return what a job returns in processes that start it at the same moment."""
-    context = get_context("forkserver")  # one process imports for all of them
-    context.set_forkserver_preload(["optuna_worker"])
+    context = fork_server()
     meeting, results = context.Barrier(n_workers), context.SimpleQueue()
     target = partial(_meet, meeting, results, job, *arguments)
     workers = [context.Process(target=target) for _ in range(n_workers)]
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(100)
+        worker.join(200)  # on a busy machine
     assert [worker.exitcode for worker in workers] == [0] * n_workers
     return [results.get() for _ in workers]
 
