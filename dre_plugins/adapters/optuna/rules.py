@@ -61,7 +61,7 @@ class StudyRules:
         RuleError says that the rule raises.
         """
         try:
-            is_broken = self._is_broken_by(trial)
+            is_broken = _is_broken_by(trial, self._rule)
         except RuleError:
             end_as_failed(study, trial)
             self._process.end(study, trial)
@@ -87,10 +87,11 @@ class StudyRules:
             constants = {n: Constant(v) for n, v in shared.items()}
             domains = {**space.domains, **_constants_of(ended), **constants}
             space = SearchSpace(domains, space.conditions, space.optional, space.spans)
-        if self._rule.space != space:
-            self._rule = self._new(space)
-        can_hold = not fixed or self._rule.may_hold(np.full(space.n_parameters, np.nan))
-        return Rule(space, None) if self._is_broken_by(trial) or not can_hold else self._rule
+        rule = self._rule  # another thread may replace it
+        if rule.space != space:
+            rule = self._rule = self._new(space)
+        can_hold = not fixed or rule.may_hold(np.full(space.n_parameters, np.nan))
+        return Rule(space, None) if _is_broken_by(trial, rule) or not can_hold else rule
 
     def end(self, study: Study, trial: FrozenTrial) -> None:
         """Count a trial that breaks the rule without having been counted.
@@ -126,10 +127,11 @@ class StudyRules:
 
         It allows every value where given values break it.
         """
-        if self._valid is None or self._is_broken_by(trial):
+        rule = self._rule
+        if self._valid is None or _is_broken_by(trial, rule):
             return True
-        chosen = {**self._rule.space.constants, **self._process.choice(study, trial).values}
-        return self._rule.allows({**chosen, **given_to(trial), **trial.params, name: value})
+        chosen = {**rule.space.constants, **self._process.choice(study, trial).values}
+        return rule.allows({**chosen, **given_to(trial), **trial.params, name: value})
 
     def values(
         self, study: Study, trial: FrozenTrial, name: str, domain: Domain, unit: float
@@ -165,19 +167,19 @@ class StudyRules:
         self._stats["invalid"] += 1
         self._reporter.log(study, kind, f"{text} Further ones are only counted.")
 
-    def _is_broken_by(self, trial: FrozenTrial) -> bool:
-        """Return whether given values break the rule, whatever values the others get."""
-        given, space = given_to(trial), self._rule.space
-        # Evaluated in any case: a rule that raises ends the study before the first trial.
-        if self._rule.allows({**space.constants, **given}) or not given:
-            return False
-        if given.keys() >= {*space.names}:
-            return True
-        fixed = space.to_units([within(given, space.domains)])[0]
-        return not self._rule.may_hold(fixed)
-
     def _new(self, space: SearchSpace) -> Rule:
         return Rule(space, self._valid, seed=self._seed, is_learnt=True)
+
+
+def _is_broken_by(trial: FrozenTrial, rule: Rule) -> bool:
+    """Return whether given values break a rule, whatever values the others get."""
+    given, space = given_to(trial), rule.space
+    # Evaluated in any case: a rule that raises ends the study before the first trial.
+    if rule.allows({**space.constants, **given}) or not given:
+        return False
+    if given.keys() >= {*space.names}:
+        return True
+    return not rule.may_hold(space.to_units([within(given, space.domains)])[0])
 
 
 def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Constant]:

@@ -216,3 +216,20 @@ def test_parallel_trials_obey_it() -> None:
     study.optimize(leaves, n_trials=14, n_jobs=3)
     broken = [trial.number for trial in study.trials if not rising(trial.params)]
     assert len(broken) <= sampler.stats["invalid"]
+
+
+def test_threads_may_search_different_spaces() -> None:
+    def one(trial: Any) -> float:
+        return trial.suggest_float("x", 0, 1)
+
+    def valid(_: Any) -> bool:
+        if to_run and to_run.pop():
+            other.optimize(one, n_trials=1)  # as another thread may at any time
+        return True
+
+    to_run: list[bool] = []
+    sampler = DRESampler(seed=1, settings=FAST, valid=valid)
+    study, other = optimized(sampler, flags, 1), optimized(sampler, one, 1)
+    to_run += [True, False]  # at the second call of the rule
+    study.optimize(flags, n_trials=1)
+    assert len(other.trials) == len(study.trials) == sampler.stats["suggestions"] == 2
