@@ -16,10 +16,10 @@ from dre_plugins.space.base import (
     Domain,
     UnsupportedDomainError,
     fill,
-    is_real,
     match_key,
     match_keys,
 )
+from dre_plugins.space.ranges import are_finite
 
 # Up to this many choices are one-hot. More choices share this many columns of random signs, which
 # are nearly as far from each other as one-hot rows, so that the cost of a fit is bounded.
@@ -189,9 +189,7 @@ def ordered_choices(choices: Iterable[Any]) -> Domain:
 
 
 def _increasing_numbers(values: tuple[Any, ...]) -> bool:
-    if not all(is_real(value) and math.isfinite(value) for value in values):
-        return False
-    return all(low < high for low, high in pairwise(values))
+    return are_finite(values) and all(low < high for low, high in pairwise(values))
 
 
 def _as_tuple(name: str, values: Any) -> tuple[Any, ...]:

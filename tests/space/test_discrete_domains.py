@@ -104,6 +104,7 @@ class TestOrdinal:
             ([1, 2, "3"], Categorical),
             ([1, math.nan], Categorical),
             ([1, 2, None], Categorical),
+            ([1, 10**400], Categorical),
         ],
     )
     def test_ordered_choices(self, values: list[Any], kind: type) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 from dre_plugins.adapters.common.domains import holds
 from dre_plugins.space import Categorical, Domain, Float, Integer, Normal, Ordinal
-from dre_plugins.space.base import is_real, match_key
+from dre_plugins.space.base import match_key
 from dre_plugins.space.conditions import listed_values
+from dre_plugins.space.ranges import is_finite
 
 # A Tuner hides functions and other objects from searchers behind a pair of a token and a hash.
 _OBJECT = "__ref_ph"
@@ -210,9 +211,11 @@ def _is_object(value: Any) -> bool:
 
 def _plain_number(domain: Domain, given: Any) -> Any:
     """Return a number in the type that a trial gets: Python's, an int for integer domains."""
-    if isinstance(domain, Integer) and is_real(given) and float(given).is_integer():
+    if not is_finite(given):
+        return given
+    if isinstance(domain, Integer) and float(given).is_integer():
         return int(given)
-    return float(given) if isinstance(domain, (Float, Normal)) and is_real(given) else given
+    return float(given) if isinstance(domain, (Float, Normal)) else given
 
 
 def _is_same(value: Any, other: Any) -> bool:

@@ -296,6 +296,8 @@ def test_points_may_be_nested_flat_and_partial(
         ({"layers": [1, 65]}, r"'layers/1' is the constant 64"),
         ({"uniform": "big"}, r"'uniform'.*'big'"),
         ({"uniform": math.nan}, r"'uniform'.*nan"),
+        ({"uniform": 10**400}, r"'uniform'.*10000"),
+        ({"layers/0": 10**400}, r"'layers/0'.*10000"),
         ({"any": (1, 3)}, r"'any'.*\(1, 3\)"),
         ({"opt": {"name": "rprop"}}, r"no choice of 'opt'.*'sgd'"),
         ({"opt": {"name": "adam", "momentum": 0.5}}, r"no choice of 'opt'.*'opt/momentum'"),
