@@ -351,7 +351,8 @@ class AskTell(KeptTrials):
         lacking = configurations.missing(self.space, configuration)
         require(not lacking, "configuration", dict(configuration), f"complete, it lacks {lacking}")
         signed = self._directions.rungs(rungs or {})
-        ended = self._directions.ended(dict(configuration), value, state, signed, constraints)
+        active = configurations.active_part(self.space, configuration)
+        ended = self._directions.ended(active, value, state, signed, constraints)
         self._trials.append(ended)
         self._end(len(self._trials) - 1, replace(ended, cost=paid))
 
@@ -382,12 +383,13 @@ class AskTell(KeptTrials):
 
     def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration with the model's choice of the missing parameters."""
-        if not configurations.missing(self.space, wanted):
-            whole = {**self.space.constants, **configurations.active_part(self.space, wanted)}
-            self._recommenders.check(whole)
-            return whole
         fixed = configurations.within(wanted, self.space.domains)
-        return {**self._suggest(1, fixed)[0].configuration, **wanted}
+        is_whole = not configurations.missing(self.space, wanted)
+        chosen = {} if is_whole else self._suggest(1, fixed)[0].configuration
+        whole = self.space.constants | configurations.active_part(self.space, {**chosen, **wanted})
+        if is_whole or len(fixed) < len(wanted):  # else the suggestion was checked
+            self._recommenders.check(whole)
+        return whole
 
     def _check(self, configuration: Mapping[str, Any]) -> None:
         """Refuse values that a parameter can never have; warn once of those out of range."""

@@ -79,8 +79,8 @@ def missing(space: SearchSpace, configuration: Mapping[str, Any]) -> list[str]:
 
 
 def active_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of parameters that are active."""
-    active = _active(space, configuration)
+    """Return the values of constants, and of parameters that are active."""
+    active = {*_active(space, configuration), *space.constants}
     return {name: value for name, value in configuration.items() if name in active}
 
 

@@ -191,6 +191,15 @@ def test_the_branch_of_an_enqueued_configuration_is_kept() -> None:
     assert configurations[3:] == [{"kind": "b", "depth": d, "seed": 7} for d in depths]
     with pytest.raises(ValueError, match="seed must be 7"):
         study.enqueue({"kind": "a", "seed": 8})
+    wider = SearchSpace({**space.domains, "x": Float(0.0, 1.0)}, space.conditions)
+    partial = study_of(wider, valid=lambda c: c["x"] < 3)
+    partial.enqueue({"kind": "a", "depth": 3})
+    assert partial.ask()[1].keys() == {"kind", "seed", "x"}
+    partial.enqueue({"x": 9.0})
+    partial.ask()
+    assert partial.stats["invalid"] == 1
+    partial.add({"kind": "a", "depth": 3, "x": 0.5}, 1.0)
+    assert partial.trials[2].configuration == {"kind": "a", "x": 0.5}
 
 
 def test_a_stopped_trial_counts_by_what_it_reported() -> None:
