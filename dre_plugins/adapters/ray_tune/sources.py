@@ -187,13 +187,15 @@ def _trial_of(
     run: Run, configuration: Mapping[str, Any], metric: str, sign: float, longest: float
 ) -> Trial:
     """Return a trial that has ended; `longest` is the last iteration of any in its experiment."""
-    rungs = {
-        _iteration(report, place): sign * number(report[metric])
-        for place, report in enumerate(run.reports, start=1)
-        if metric in report
-    }
     if run.has_failed:
         return Trial(configuration, TrialState.FAILED)
+    rungs: dict[float, float] = {}
+    for place, report in enumerate(run.reports, start=1):
+        if metric in report:
+            iteration = _iteration(report, place)
+            while next(reversed(rungs), iteration) > iteration:
+                rungs.popitem()  # of an attempt that crashed
+            rungs[iteration] = sign * number(report[metric])
     was_stopped = not run.has_ended or (run.reports and run.reports[-1].get("done"))
     if was_stopped and _last_iteration(run) < longest:
         return Trial(configuration, TrialState.PRUNED, None, rungs)

@@ -197,7 +197,8 @@ def test_states_come_from_the_newest_file_that_has_them(tmp_path: Path) -> None:
 
 def test_a_metric_that_is_reported_now_and_then_has_a_final_value(tmp_path: Path) -> None:
     other = {"speed": 3.0, "training_iteration": 3, "done": True}
-    written(tmp_path, "a", {"x": 0.5}, [report(1.0), report(2.0, 2), other])
+    crashed = [report(5.0), report(6.0, 2), report(7.0, 3)]  # before it began again
+    written(tmp_path, "a", {"x": 0.5}, [*crashed, report(1.0), report(2.0, 2), other])
     written(tmp_path, "b", {"x": 0.75}, [report(1.0), {"loss": math.nan, "done": False}])
     task = metadata_from_results(tmp_path, metric="loss", mode="min").tasks[0]
     np.testing.assert_array_equal(task.values, [-2.0, math.nan])
