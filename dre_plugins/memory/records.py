@@ -94,6 +94,7 @@ class Recorder:
         self._header = header
         self._lock = RLock()  # a garbage collection during `write` may end another searcher
         self._rest_until = 0.0
+        self._latest = 0.0  # time of the last trial
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -121,12 +122,13 @@ class Recorder:
         trial could not be written, or that this was not even tried, see `REST`; it is tried again
         with the next trial and at the study's end.
         """
-        ended = RecordedTrial(trial, time.time(), is_stopped, source)
         with self._lock:
             if self._process != os.getpid():  # after a fork
                 self._begin_anew()
             if is_stopped and self._stopped.get(number) == trial:
                 return
+            self._latest = max(self._latest, time.time())  # a clock may be set back
+            ended = RecordedTrial(trial, self._latest, is_stopped, source)
             self._record.add(number, ended, space)
             self._stopped[number] = trial if is_stopped else None
             begin = time.monotonic()

@@ -109,14 +109,16 @@ def test_a_task_ranks_violations_with_failures_and_stopped_trials_by_their_repor
 # ---- several processes, and what goes wrong
 
 
-def test_records_of_several_processes_are_merged(memory):
+def test_records_of_several_processes_are_merged(memory, monkeypatch):
     write(memory, [Trial(AT, COMPLETE, 1.0)])
     other = Recorder(memory.records, header())
     other.write(1, Trial(AT, COMPLETE, 2.0), SPACE)
     other.write(0, Trial(AT, COMPLETE, 3.0), SPACE)  # it ran again
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    other.write(0, Trial(AT, COMPLETE, 4.0), SPACE)  # after the clock was set back
     assert len(files_of(memory)) == 2
     values = {n: ended.trial.value for n, ended in read_study(files_of(memory)).trials.items()}
-    assert values == {0: 3.0, 1: 2.0}
+    assert values == {0: 4.0, 1: 2.0}
 
 
 def test_a_copy_in_another_process_writes_to_its_own_file(memory):
