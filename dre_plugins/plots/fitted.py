@@ -23,7 +23,7 @@ from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings
 from dre_plugins.recommend.trials import Trial, feasible
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, is_integer
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _chosen_objective(n_objectives: int, objective: int | None) -> int:
     """Return the number of the objective to plot; None is the only one."""
     if objective is None and n_objectives == 1:
         return 0
-    if objective is None or not 0 <= objective < n_objectives:
+    if objective is None or not (is_integer(objective) and 0 <= objective < n_objectives):
         raise ValueError(
             f"objective must be a number from 0 to {n_objectives - 1}, as the study has "
             f"{n_objectives} objective{'s' if n_objectives > 1 else ''}, got {objective!r}."

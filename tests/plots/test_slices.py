@@ -197,7 +197,7 @@ def test_each_objective_has_pictures_of_its_own(study_of, settings):
     )
     assert low.get_ydata()[0] < low.get_ydata()[-1]
     assert high.get_ydata()[0] > high.get_ydata()[-1]
-    for wrong in (None, 2, -1):
+    for wrong in (None, 2, -1, 1.0, "1"):
         with pytest.raises(ValueError, match="objective must be a number from 0 to 1"):
             plot_predicted_ranks(study, "x", settings=settings, objective=wrong)
 
