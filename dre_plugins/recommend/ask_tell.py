@@ -348,11 +348,9 @@ class AskTell(KeptTrials):
         """
         paid = checked_cost(cost)
         self._check(configuration)
-        lacking = configurations.missing(self.space, configuration)
-        require(not lacking, "configuration", dict(configuration), f"complete, it lacks {lacking}")
+        whole = configurations.complete(self.space, configuration)
         signed = self._directions.rungs(rungs or {})
-        active = configurations.active_part(self.space, configuration)
-        ended = self._directions.ended(active, value, state, signed, constraints)
+        ended = self._directions.ended(whole, value, state, signed, constraints)
         self._trials.append(ended)
         self._end(len(self._trials) - 1, replace(ended, cost=paid))
 
@@ -383,12 +381,11 @@ class AskTell(KeptTrials):
 
     def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration with the model's choice of the missing parameters."""
-        fixed = configurations.within(wanted, self.space.domains)
-        is_whole = not configurations.missing(self.space, wanted)
-        chosen = {} if is_whole else self._suggest(1, fixed)[0].configuration
-        whole = self.space.constants | configurations.active_part(self.space, {**chosen, **wanted})
-        if is_whole or len(fixed) < len(wanted):  # else the suggestion was checked
-            self._recommenders.check(whole)
+        if configurations.missing(self.space, wanted):
+            near = configurations.nearest(self.space, wanted)
+            wanted = {**self._suggest(1, near)[0].configuration, **wanted}
+        whole = self.space.constants | configurations.active_part(self.space, wanted)
+        self._recommenders.check(whole)
         return whole
 
     def _check(self, configuration: Mapping[str, Any]) -> None:

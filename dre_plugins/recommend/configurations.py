@@ -84,6 +84,23 @@ def active_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[st
     return {name: value for name, value in configuration.items() if name in active}
 
 
+def complete(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `active_part`; a ValueError says that an active parameter is missing."""
+    lacking = missing(space, configuration)
+    require(not lacking, "configuration", dict(configuration), f"complete, it lacks {lacking}")
+    return active_part(space, configuration)
+
+
+def nearest(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with the nearest possible number in place of one out of range."""
+    near = {}
+    for name, value in configuration.items():
+        domain = space.domains[name]
+        is_inside = domain.contains(value)
+        near[name] = value if is_inside else domain.from_unit(domain.to_unit(value))
+    return near
+
+
 def within(configuration: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:
     """Return the values that are in their domains, around which the model can search."""
     return {

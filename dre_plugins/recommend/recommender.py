@@ -73,7 +73,7 @@ class Recommender:
         n_objectives: Number of objectives; None takes it from the history.
         logger: Logger of all messages; None takes "dre_plugins".
         rule: Which configurations may be suggested; None: all. If none with the fixed values may,
-            the other values are chosen without the rule: one warning, and "invalid" counts.
+            the other values are chosen without the rule.
 
     Raises:
         ValueError: If the seed is not a non-negative integer, the prior has no parameter in
@@ -180,7 +180,6 @@ class Recommender:
         self.check_rule()
         rule = self.rule
         if not rule.may_hold(given):
-            self.count_invalid()
             rule = Rule(self.space, None)
         elif candidates is None and any(
             {c.child, c.parent} & fixed.keys() == {c.child} for c in self.space.conditions

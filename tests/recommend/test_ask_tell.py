@@ -11,7 +11,15 @@ from small_spaces import GRID, PLANE, sphere, told
 
 from dre_plugins.recommend import AskTell, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
+from dre_plugins.space import (
+    Categorical,
+    Condition,
+    Constant,
+    Float,
+    Integer,
+    RangeCondition,
+    SearchSpace,
+)
 
 
 def study_of(space=PLANE, **arguments) -> AskTell:
@@ -200,6 +208,11 @@ def test_the_branch_of_an_enqueued_configuration_is_kept() -> None:
     assert partial.stats["invalid"] == 1
     partial.add({"kind": "a", "depth": 3, "x": 0.5}, 1.0)
     assert partial.trials[2].configuration == {"kind": "a", "x": 0.5}
+    layers = {"n": Integer(1, 3), "width": Integer(1, 99)}
+    deep = study_of(SearchSpace(layers, [RangeCondition("width", "n", low=2)]))
+    for _ in range(4):
+        deep.enqueue({"n": 7})  # out of range
+    assert all("width" in configuration for _, configuration in deep.ask_batch(4))
 
 
 def test_a_stopped_trial_counts_by_what_it_reported() -> None:
