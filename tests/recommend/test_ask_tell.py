@@ -11,15 +11,8 @@ from small_spaces import GRID, PLANE, sphere, told
 
 from dre_plugins.recommend import AskTell, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import (
-    Categorical,
-    Condition,
-    Constant,
-    Float,
-    Integer,
-    RangeCondition,
-    SearchSpace,
-)
+from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
+from dre_plugins.space.conditions import RangeCondition
 
 
 def study_of(space=PLANE, **arguments) -> AskTell:

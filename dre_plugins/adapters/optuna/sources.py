@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import unquote
 
 import optuna
 from optuna.storages import BaseStorage
@@ -22,7 +23,6 @@ from dre_plugins.transfer.metadata import MetaDataset, Task
 Source: TypeAlias = optuna.Study | BaseStorage | str
 
 _ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED, OptunaState.FAIL)
-_SQLITE = "sqlite:///"
 # The password of postgresql://user:password@host/name and of …?password=…; it may contain an @.
 _PASSWORD = re.compile(r"(?<=://)(?P<user>[^:/]*):(?P<first>.+)@|[?&]password=(?P<second>[^&]+)")
 
@@ -103,9 +103,10 @@ def _opened(url: str) -> Iterator[BaseStorage]:
 
     A ValueError without the password says that the URL is invalid, or it cannot be read.
     """
-    place = url.removeprefix(_SQLITE).split("?")[0]
-    # SQLite would create the file.
-    if url.startswith(_SQLITE) and place and place != ":memory:" and not Path(place).is_file():
+    # SQLite would create the file; a URI that begins with "file:" says itself whether it does.
+    file = re.match(r"sqlite(?:\+\w+)?:///(?!:memory:|file:)([^?]+)", url)
+    # SQLAlchemy decodes it since version 2.1.
+    if file and not any(Path(place).is_file() for place in (file[1], unquote(file[1]))):
         raise ValueError(f"There is no file of the storage {url!r}; check the path.")
     closing = ExitStack()
     try:

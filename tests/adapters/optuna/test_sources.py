@@ -185,10 +185,17 @@ def test_a_study_of_failures_and_a_study_of_one_trial_are_kept() -> None:
     assert [task.n_complete for task in metadata] == [0, 1]
 
 
-def test_a_missing_file_is_named_and_not_created(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite+pysqlite"])
+def test_a_missing_file_is_named_and_not_created(tmp_path: Path, scheme: str) -> None:
     with pytest.raises(ValueError, match=r"no\.db.*check the path"):
-        metadata_from_studies(f"sqlite:///{tmp_path / 'no.db'}")
+        metadata_from_studies(f"{scheme}:///{tmp_path / 'no.db'}")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("url", ["sqlite:///{}/a%20b.db", "sqlite:///file:{}/ab.db?uri=true"])
+def test_a_file_may_be_named_in_all_ways_of_a_url(tmp_path: Path, url: str) -> None:
+    filled(url.format(tmp_path), "first", n=2)
+    assert len(metadata_from_studies(url.format(tmp_path))) == 1
 
 
 @pytest.mark.parametrize(
