@@ -368,7 +368,8 @@ class AskTell(KeptTrials):
     def _record(self, number: int, trial: Trial, *, is_stopped: bool) -> None:
         if self.is_recorded:
             source = self.explain(number).source
-            self._recommenders.record(number, trial, is_stopped=is_stopped, source=source)
+            # As Python's integer, which JSON can hold.
+            self._recommenders.record(int(number), trial, is_stopped=is_stopped, source=source)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
         index = len(self._trials)

@@ -102,7 +102,7 @@ def test_all_that_ends_is_recorded(memory):
     study = AskTell(SPACE, direction="maximize", seed=0, memory=memory, name="mine", prior=None)
     numbers = [study.ask()[0] for _ in range(4)]
     study.tell(numbers[0], 1.5, constraints={"c": -1.0})
-    study.tell(numbers[1], None)
+    study.tell(np.int64(numbers[1]), None)
     study.report(numbers[2], 1, 0.25)
     study.stop(numbers[2])
     study.add({"lr": 0.1, "layers": 2}, 2.5)
