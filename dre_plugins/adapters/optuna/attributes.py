@@ -23,6 +23,7 @@ from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
 from dre_plugins.recommend.interruptions import is_from_signal_handler
 from dre_plugins.recommend.trials import Trial, number_of
 from dre_plugins.space.base import is_real
+from dre_plugins.space.ranges import is_finite
 
 ConstraintsFunc: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
 
@@ -41,7 +42,7 @@ def explanation_of(trial: FrozenTrial) -> Explanation:
     """Return the explanation of a trial, of source "unknown" if it has none."""
     stored = trial.user_attrs.get(EXPLANATION_KEY)
     if isinstance(stored, Mapping) and isinstance(stored.get("source"), str):
-        figures = {name: stored[name] for name in _FIGURES if is_real(stored.get(name))}
+        figures = {name: stored[name] for name in _FIGURES if is_finite(stored.get(name))}
         past = stored.get("past_studies")
         return Explanation(
             stored["source"], **figures, past_studies=past if isinstance(past, str) else None

@@ -1,6 +1,7 @@
 """What `DRESampler.explain` says of trials of every source."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +115,9 @@ def test_a_suggestion_costs_three_writes(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_trial_of_another_sampler_is_unknown() -> None:
     study = optimized(optuna.samplers.RandomSampler(seed=0), slope, 1)
-    study.add_trial(create_trial(value=0.0, user_attrs={KEY: "not ours"}))
-    assert explained(study) == [Explanation("unknown")] * 2
+    for attribute in ("not ours", {"source": "unknown", "predicted_rank": math.nan}):
+        study.add_trial(create_trial(value=0.0, user_attrs={KEY: attribute}))
+    assert explained(study) == [Explanation("unknown")] * 3
 
 
 @pytest.mark.parametrize("trial", [3, -1, "0", None, [0]])
