@@ -139,7 +139,7 @@ def check_device(device: str) -> None:
     try:
         import torch
 
-        torch.empty(0, device=device)
+        torch.empty(0, device=torch.device(device))  # None would be the default device
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(
             f"device must be one that torch can use here, such as 'cpu', got {device!r} ({error})."

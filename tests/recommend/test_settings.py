@@ -21,6 +21,7 @@ from dre_plugins.recommend.settings import Settings
         ("preset", "huge", "preset.*'default'.*'huge'"),
         ("preset", ["default"], r"preset.*'default'.*got \['default'\]"),
         ("device", "cudaa", "device.*'cudaa'"),
+        ("device", None, "device.*None"),
         ("n_threads", 0, "n_threads.*at least 1.*0"),
         ("n_threads", 1.5, "n_threads.*an integer.*1.5"),
         ("n_threads", True, "n_threads.*an integer.*True"),
