@@ -330,8 +330,8 @@ class AskTell(KeptTrials):
         rungs: Mapping[float, float] | None = None,
         constraints: Mapping[str, float] | None = None,
         cost: float | None = None,
-    ) -> None:
-        """Add a trial that was evaluated elsewhere.
+    ) -> int:
+        """Add a trial that was evaluated elsewhere, and return its number.
 
         Args:
             configuration: Values of all active parameters; a number outside its range is kept,
@@ -352,7 +352,7 @@ class AskTell(KeptTrials):
         signed = self._directions.rungs(rungs or {})
         ended = self._directions.ended(whole, value, state, signed, constraints)
         self._trials.append(ended)
-        self._end(len(self._trials) - 1, replace(ended, cost=paid))
+        return self._end(len(self._trials) - 1, replace(ended, cost=paid))
 
     @locked
     def record_running(self) -> None:
@@ -361,15 +361,15 @@ class AskTell(KeptTrials):
             if trial.state is TrialState.RUNNING and trial.rungs:
                 self._record(number, replace(trial, state=TrialState.PRUNED), is_stopped=True)
 
-    def _end(self, number: int, trial: Trial) -> None:
+    def _end(self, number: int, trial: Trial) -> int:
         self._trials[number] = trial
         self._record(number, trial, is_stopped=number in self._stopped)
+        return number
 
     def _record(self, number: int, trial: Trial, *, is_stopped: bool) -> None:
         if self.is_recorded:
             source = self.explain(number).source
-            # As Python's integer, which JSON can hold.
-            self._recommenders.record(int(number), trial, is_stopped=is_stopped, source=source)
+            self._recommenders.record(number, trial, is_stopped=is_stopped, source=source)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
         index = len(self._trials)

@@ -96,6 +96,12 @@ class KeptTrials:
 
     @property
     @locked
+    def n_ended(self) -> int:
+        """Number of trials that do not run any more."""
+        return sum(trial.state is not TrialState.RUNNING for trial in self._trials)
+
+    @property
+    @locked
     def best(self) -> Trial:
         """The complete trial of the best value among those that meet all constraints.
 

@@ -145,7 +145,7 @@ class RecordingRecommender:
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""
         if self._memory is not None and trial.state is not TrialState.RUNNING:
-            space = self._recommender.space
+            space, plain = self._recommender.space, int(number)  # JSON has no NumPy integers
             self._memory.record(
-                number, lambda: (trial, space), is_stopped=is_stopped, source=source
+                plain, lambda: (trial, space), is_stopped=is_stopped, source=source
             )

@@ -17,7 +17,7 @@ import numpy as np
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.imputation import largest_of
 from dre_plugins.recommend.kept_trials import KeptTrials
-from dre_plugins.recommend.trials import Trial, TrialState, feasible_positions, number_of
+from dre_plugins.recommend.trials import Trial, feasible_positions, number_of
 from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.search_space import SearchSpace
 
@@ -147,10 +147,9 @@ class StudyStopping:
 
     def is_met(self, study: KeptTrials) -> bool:
         """Say whether a study is to end; a ValueError: it has several objectives."""
-        trials = study.trials
-        n_ended = sum(trial.state is not TrialState.RUNNING for trial in trials)
+        n_ended = study.n_ended
         if n_ended > self._n_ended and not self._is_met:
-            self._n_ended = n_ended
+            self._n_ended, trials = n_ended, study.trials
             self._is_met = self._rule.is_met(
                 study.space,
                 study.history()[: len(trials)],

@@ -62,10 +62,10 @@ def config_in(result: Mapping[str, Any]) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in result.items() if str(k).startswith(prefix)}
 
 
-def key_of_trial(study: AskTell, number: int) -> Hashable:
-    """Return a key of the parameters of a trial, without constants."""
-    configuration = study.trials[number].configuration
-    return match_key({n: configuration[n] for n in study.space.names if n in configuration})
+def keys_of_trials(study: AskTell) -> list[Hashable]:
+    """Return a key of the parameters of each trial, without constants."""
+    given = [trial.configuration for trial in study.trials]
+    return [match_key({n: part[n] for n in study.space.names if n in part}) for part in given]
 
 
 class LearningSearcher(Searcher):
@@ -173,8 +173,7 @@ class LearningSearcher(Searcher):
             configuration = self._param_space.to_configuration(config)
             number = self._restarted(self._study, configuration)
             if number is None:
-                self._study.add(configuration, None, state=TrialState.RUNNING)
-                number = len(self._study.trials) - 1
+                number = self._study.add(configuration, None, state=TrialState.RUNNING)
         except ValueError as error:
             self._numbers[trial_id] = None
             text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "
@@ -185,8 +184,9 @@ class LearningSearcher(Searcher):
 
     def _restarted(self, study: AskTell, configuration: Mapping[str, Any]) -> int | None:
         """Begin the first crashed trial of a configuration again, and return its number."""
+        keys = keys_of_trials(study) if self._failed else []
         for trial_id, number in self._failed.items():
-            if key_of_trial(study, number) == match_key(dict(configuration)):
+            if keys[number] == match_key(dict(configuration)):
                 del self._failed[trial_id]
                 study.restart(number)
                 return number

@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
 
-from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running, key_of_trial, logger
+from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running, keys_of_trials, logger
 from dre_plugins.adapters.ray_tune.sources import ENDED, flat
 from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.recommend.ask_tell import AskTell
@@ -199,8 +199,9 @@ class RestorableSearcher(LearningSearcher):
         """Return the trials that have not failed, by configuration, if none of these repeats."""
         if self._study is None or self._options["allow_duplicates"]:
             return {}
+        keys = keys_of_trials(self._study)
         return {
-            key_of_trial(self._study, number): trial_id
+            keys[number]: trial_id
             for trial_id, number in self._numbers.items()
             if number is not None and trial_id not in self._failed
         }

@@ -252,11 +252,10 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             _say_what_is_not_recorded()
         try:
             values = hyperparameters(config, self.config_space)
-            self._study.add(values, None, state=TrialState.RUNNING)
+            return self._study.add(values, None, state=TrialState.RUNNING)
         except ValueError as error:
             logger.warning("Nothing is learnt from trial %s: %s", trial_id, error)
             return None
-        return len(self._study.trials) - 1
 
 
 def _record_running(study: AskTell, process: int) -> None:
