@@ -180,12 +180,10 @@ def test_the_branch_of_an_enqueued_configuration_is_kept() -> None:
         [Condition("depth", "kind", ("b",))],
     )
     study = study_of(space)
-    study.enqueue({"kind": "a"})
-    study.enqueue({"kind": "b"})
-    study.enqueue({"kind": "a", "depth": 3, "seed": 7})
     depths = range(1, 7)
-    for depth in depths:  # of the branch that has it
-        study.enqueue({"depth": depth})
+    given = [{"kind": "a"}, {"kind": "b"}, {"kind": "a", "depth": 3, "seed": 7}]
+    for wanted in [*given, *({"depth": depth} for depth in depths)]:  # of the branch that has it
+        study.enqueue(wanted)
     configurations = [configuration for _, configuration in study.ask_batch(3 + len(depths))]
     assert configurations[0] == configurations[2] == {"kind": "a", "seed": 7}
     assert configurations[1].keys() == {"kind", "depth", "seed"}
@@ -195,12 +193,11 @@ def test_the_branch_of_an_enqueued_configuration_is_kept() -> None:
     wider = SearchSpace({**space.domains, "x": Float(0.0, 1.0)}, space.conditions)
     partial = study_of(wider, valid=lambda c: c["x"] < 3)
     partial.enqueue({"kind": "a", "depth": 3})
-    assert partial.ask()[1].keys() == {"kind", "seed", "x"}
     partial.enqueue({"x": 9.0})
-    partial.ask()
+    assert partial.ask_batch(2)[0][1].keys() == {"kind", "seed", "x"}
+    number = partial.add({"kind": "a", "depth": 3, "x": 0.5}, 1.0)
+    assert partial.trials[number].configuration == {"kind": "a", "x": 0.5}
     assert partial.stats["invalid"] == 1
-    partial.add({"kind": "a", "depth": 3, "x": 0.5}, 1.0)
-    assert partial.trials[2].configuration == {"kind": "a", "x": 0.5}
     layers = {"n": Integer(1, 3), "width": Integer(1, 99)}
     deep = study_of(SearchSpace(layers, [RangeCondition("width", "n", low=2)]))
     for _ in range(4):

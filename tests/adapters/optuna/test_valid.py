@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from optuna_worker import optimized
+from optuna_worker import optimized, params_of
 from presets import TINY
 from small_spaces import is_shared, rising
 
@@ -117,8 +117,7 @@ def any_flag(c: dict[str, Any]) -> bool:
 
 def test_a_rule_that_nothing_given_breaks_holds() -> None:
     study = tuned(flags, 7, valid=any_flag)
-    assert all(any_flag(trial.params) for trial in study.trials)
-    assert not study.sampler.stats["invalid"]
+    assert all(map(any_flag, params_of(study))) and not study.sampler.stats["invalid"]
 
 
 def test_given_values_break_it_only_if_no_others_make_up_for_them() -> None:
@@ -219,17 +218,14 @@ def test_parallel_trials_obey_it() -> None:
 
 
 def test_threads_may_search_different_spaces() -> None:
-    def one(trial: Any) -> float:
-        return trial.suggest_float("x", 0, 1)
-
     def valid(_: Any) -> bool:
         if to_run and to_run.pop():
-            other.optimize(one, n_trials=1)  # as another thread may at any time
+            other.optimize(capped, n_trials=1)  # as another thread may at any time
         return True
 
     to_run: list[bool] = []
     sampler = DRESampler(seed=1, settings=FAST, valid=valid)
-    study, other = optimized(sampler, flags, 1), optimized(sampler, one, 1)
+    study, other = optimized(sampler, flags, 1), optimized(sampler, capped, 1)
     to_run += [True, False]  # at the second call of the rule
     study.optimize(flags, n_trials=1)
     assert len(other.trials) == len(study.trials) == sampler.stats["suggestions"] == 2
