@@ -374,10 +374,9 @@ class AskTell(KeptTrials):
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
         index = len(self._trials)
         suggestions = self._recommenders.suggest(self.history(), count, index=index, fixed=fixed)
-        for suggestion in suggestions:
-            if suggestion.source in ANNOUNCEMENTS:
-                announcement = ANNOUNCEMENTS[suggestion.source].format(index)
-                self._say_once(logging.INFO, suggestion.source, announcement)
+        for number, source in enumerate((s.source for s in suggestions), index):
+            if source in ANNOUNCEMENTS:  # "<": a parameter may have the source's name
+                self._say_once(logging.INFO, f"<{source}>", ANNOUNCEMENTS[source].format(number))
         return suggestions
 
     def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:

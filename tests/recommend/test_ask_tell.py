@@ -291,8 +291,7 @@ def test_a_space_without_parameters_is_never_exhausted() -> None:
 
 def test_the_model_announces_itself_once(caplog) -> None:
     caplog.set_level(logging.INFO, logger="dre_plugins")
-    study = study_of(direction="maximize")
-    told(study, 7, sphere)
+    told(study_of(direction="maximize"), 4, sphere).ask_batch(3)
     assert [r.getMessage() for r in caplog.records] == [
         "The ranking ensemble suggests from trial 4 on.",
         "The universal prior suggests from trial 5 on.",
