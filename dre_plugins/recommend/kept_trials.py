@@ -97,7 +97,7 @@ class KeptTrials:
     @property
     @locked
     def n_ended(self) -> int:
-        """Number of trials that do not run any more."""
+        """Return the number of trials that do not run any more."""
         return sum(trial.state is not TrialState.RUNNING for trial in self._trials)
 
     @property
