@@ -22,9 +22,7 @@ from dre_plugins.memory.records import read_study
 N_WORKERS, N_STUDIES, N_PAST = 6, 3, 3
 N_TRIALS = 20  # of each process
 N_KILLED = 3
-SLOWEST = (
-    240.0  # seconds for the first trials of all workers, which import torch, on a busy machine
-)
+SLOWEST = 240.0  # seconds for the first trials of all workers on a busy machine
 
 
 def _storage(folder):

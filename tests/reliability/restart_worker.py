@@ -7,12 +7,12 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from multiprocessing.context import ForkServerContext
 from typing import Any
 
 import optuna
 from optuna.trial import Trial, TrialState
 from optuna_worker import mixed_objective, open_storage, tiny_sampler
+from processes import fork_server
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 
@@ -91,11 +91,9 @@ def complete(study: optuna.Study) -> dict[int, tuple[Any, float]]:
     }
 
 
-def killed_after(
-    context: ForkServerContext, target: Callable[..., None], arguments: Any, seconds: float
-) -> None:
+def killed_after(target: Callable[..., None], arguments: Any, seconds: float) -> None:
     """Run a worker and kill it, unless it ends before."""
-    worker = context.Process(target=target, args=arguments)
+    worker = fork_server().Process(target=target, args=arguments)
     worker.start()
     worker.join(seconds)
     worker.kill()

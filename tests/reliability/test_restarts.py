@@ -43,11 +43,10 @@ def check(url: str, n_killed: int, before: dict[int, tuple[object, float]]) -> N
 @pytest.mark.parametrize("n_kills", [3, pytest.param(20, marks=pytest.mark.long)])
 def test_a_worker_that_is_killed_at_any_moment(tmp_path: Path, kind: str, n_kills: int) -> None:
     url, rng = f"{kind}{tmp_path / 'storage'}", random.Random(n_kills)
-    context = fork_server()
     study, before = worker.study_in(url), {}
     for kill in range(n_kills):
         n_before = len(before)
-        worker.killed_after(context, worker.work, (url, 10**6), rng.uniform(0.3, 1.5))
+        worker.killed_after(worker.work, (url, 10**6), rng.uniform(0.3, 1.5))
         after = worker.complete(study)
         assert before.items() <= after.items(), kill
         assert len(after) >= n_before

@@ -3,17 +3,12 @@
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
 
-# Installed packages only: Python 3.11 does not tell the server where the modules of tests are.
-IMPORTED = [
-    "optuna",
-    "syne_tune",
-    "dre_plugins.recommend.surrogates",
-    "dre_plugins.adapters.optuna",
-]
-
 
 def fork_server() -> ForkServerContext:
-    """Return where processes are forked."""
+    """Return where processes are forked.
+
+    It imports installed packages only: Python 3.11 does not tell it where modules of tests are.
+    """
     context = get_context("forkserver")
-    context.set_forkserver_preload(IMPORTED)
+    context.set_forkserver_preload(["optuna", "syne_tune", "dre_plugins.recommend.surrogates"])
     return context
