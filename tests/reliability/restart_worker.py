@@ -6,7 +6,6 @@ Processes are forked from a server that has imported everything, so that one sta
 import os
 import signal
 import time
-from collections.abc import Callable
 from typing import Any
 
 import optuna
@@ -91,10 +90,12 @@ def complete(study: optuna.Study) -> dict[int, tuple[Any, float]]:
     }
 
 
-def killed_after(target: Callable[..., None], arguments: Any, seconds: float) -> None:
-    """Run a worker and kill it, unless it ends before."""
-    worker = fork_server().Process(target=target, args=arguments)
+def killed_in(study: optuna.Study, arguments: Any, seconds: float) -> None:
+    """Run a worker and kill it so many seconds after its first trial has ended."""
+    worker, n_before = fork_server().Process(target=work, args=arguments), len(complete(study))
     worker.start()
+    while len(complete(study)) == n_before:
+        worker.join(0.1)
     worker.join(seconds)
     worker.kill()
     worker.join()
