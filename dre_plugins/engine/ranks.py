@@ -74,7 +74,7 @@ def _ranks(scores: Tensor, reference: Tensor) -> Tensor:
     below = torch.searchsorted(reference, scores, right=False)
     not_above = torch.searchsorted(reference, scores, right=True)
     better = reference.shape[-1] - not_above
-    ranks = better + 0.5 * (not_above - below + 1)
+    ranks = better + 0.5 * (not_above - below + 1).to(scores.dtype)
     best = reference[:, -1:]
     behind = reference[:, max(reference.shape[-1] - 1 - LEAD_PLACES, 0), None]
     lead = (scores - best).clamp_min(0.0) / (best - behind).clamp_min(
