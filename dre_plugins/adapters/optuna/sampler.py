@@ -255,6 +255,8 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Suggest values of all parameters in the search space, also of inactive ones."""
+        choice = self._process.choice(study, trial)
+        choice.is_relative = True
         if not search_space:
             claims.claim(study, trial, {})  # nothing yet: no other worker has to wait
             self._reporter.explain(study, trial, Explanation("independent"))
@@ -286,7 +288,6 @@ class DRESampler(BaseSampler):
             trials = rivals
         self._reporter.explain(study, trial, suggestion.explanation)
         values = space.to_configuration(suggestion.units, include_inactive=True)
-        choice = self._process.choice(study, trial)
         choice.values, choice.source = values, suggestion.source
         return self._process.asked_of(study, search_space, values)
 

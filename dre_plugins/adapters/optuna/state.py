@@ -24,6 +24,8 @@ SMALL_SPACE = 10_000
 class Choice:
     """Hold what was chosen for a trial that runs here."""
 
+    # Whether Optuna has asked for all known parameters at once.
+    is_relative: bool = False
     # Values that the model chose, and their source.
     values: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""

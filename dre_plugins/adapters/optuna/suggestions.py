@@ -109,14 +109,18 @@ class Suggestions:
         """Return what the model chooses given trials of the same range, {} if they are too few.
 
         It replaces the choice for the trial, whose other values stay where these trials allow it.
+        There is none yet where another sampler has this one as its independent sampler.
         """
         choice = self.process.choice(study, trial)
         given = {**choice.values, **conversion.given_to(trial)}
-        if name not in given:
+        is_given = name in given
+        if choice.is_relative and not is_given:
             return {}
-        del given[name]
         known = self.process.trials(study, trial)
         trials = [other for other in known if other.distributions.get(name) == distribution]
+        if not (is_given or trials):
+            return {}
+        given.pop(name, None)
         search_space = {**conversion.union_of_distributions(trials), name: distribution}
         with suppress(RuleError):  # no value of this range satisfies the rule
             _, suggestion = self.suggest(study, trial, search_space, trials, {}, given)

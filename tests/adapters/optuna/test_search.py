@@ -100,8 +100,7 @@ def test_the_independent_sampler_of_the_user_is_asked() -> None:
         def before_trial(self, *_: Any) -> None:
             self.hooks += 1
 
-        def after_trial(self, *_: Any) -> None:
-            self.hooks += 1
+        after_trial = before_trial
 
     independent = Fixed()
     sampler = tiny_sampler(independent_sampler=independent)
@@ -109,6 +108,14 @@ def test_the_independent_sampler_of_the_user_is_asked() -> None:
     assert study.trials[0].params == {"x": 0.25}
     assert study.trials[1].params != {"x": 0.25}
     assert independent.hooks == 4
+
+
+def test_parameters_that_another_sampler_leaves_to_this_one_are_modelled() -> None:
+    sampler = tiny_sampler()
+    other = optuna.samplers.QMCSampler(seed=0, independent_sampler=sampler)
+    # QMCSampler knows the parameters of the first trial only.
+    optimized(other, lambda t: t.number and t.suggest_float("x", 0, 1), 8)
+    assert sampler.stats["independent"] == N_STARTUP
 
 
 @pytest.mark.whole_search
