@@ -88,8 +88,7 @@ def read_index(folder: Path, path: Path) -> Index:
         except OSError:  # no damage: the time None says that it must be read again
             files[name] = [size, None, None]
     if files != old:
-        tree = {"format": FORMAT, "version": VERSION, "files": files}
-        content = json.dumps(tree, allow_nan=False, separators=(",", ":"))
+        content = json.dumps(_tree(files), separators=(",", ":"))
         # Without it, the records are only read again: on a full disk, or one that is read only.
         with suppress(OSError), atomic_write(path) as unfinished:
             unfinished.write_text(content, encoding="utf-8")
@@ -116,10 +115,16 @@ def _read(path: Path) -> dict[str, list[Any]]:
     """Return the files of an index; none if there is none, or it cannot be read."""
     try:
         tree = json.loads(regular(path).read_bytes())
-        is_known = (tree["format"], tree["version"]) == (FORMAT, VERSION)
-        return dict(tree["files"]) if is_known else {}
+        return dict(tree["files"]) if tree == _tree(tree["files"]) else {}
     except (OSError, *DAMAGES):  # on NFS, one that another machine replaces becomes stale
         return {}
+
+
+def _tree(files: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return the content of an index; by the digest, damage shows wherever it is."""
+    content = json.dumps(files, allow_nan=False).encode()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    return {"format": FORMAT, "version": VERSION, "digest": digest, "files": files}
 
 
 def _summary(path: Path) -> dict[str, Any] | None:

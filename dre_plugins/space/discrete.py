@@ -140,15 +140,26 @@ class Ordinal(_Listed):
             raise UnsupportedDomainError(
                 f"spacing 'log' needs positive values, got {self.values[0]!r}; use 'linear'."
             )
+        if self.spacing != "equal" and len(self.values) > 1:
+            places = self._places().tolist()
+            if not 0 < places[-1] - places[0] < math.inf:
+                raise UnsupportedDomainError(
+                    f"the range from {self.values[0]!r} to {self.values[-1]!r} is too wide or too "
+                    f"narrow for floats with spacing {self.spacing!r}; use 'equal'."
+                )
 
     def features(self, units: Array) -> Array:
         """Return one column from 0 (first value) to 1 (last value), 0.5 where missing."""
         if self.spacing == "equal" or len(self.values) == 1:
             return Domain.features(self, units)
-        numbers = np.array(self.values, dtype=np.float64)
-        places = np.log(numbers) if self.spacing == "log" else numbers
+        places = self._places()
         places = np.append((places - places[0]) / (places[-1] - places[0]), 0.5)
         return self.looked_up(units, places)[:, None]
+
+    def _places(self) -> Array:
+        """Return where the values lie on the scale of a spacing that is not equal."""
+        numbers = np.array(self.values, dtype=np.float64)
+        return np.log(numbers) if self.spacing == "log" else numbers
 
     def unit_interval(self, low: Any | None, high: Any | None) -> tuple[float, float]:
         reach = 0.25 / len(self.values)

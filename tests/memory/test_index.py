@@ -5,6 +5,7 @@ import json
 import math
 import multiprocessing
 import os
+import re
 import time
 from pathlib import Path
 from unittest.mock import Mock
@@ -63,12 +64,21 @@ def test_a_trial_that_was_recorded_again_counts_once(memory):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"format": 1}', b'{"files": {"a": [1]}}', b"\xff" * 100]
+    ("whole", "content"),
+    [
+        *((b".*", damage) for damage in (b"", b"{", b"[]", b'{"format": 1}', b"\xff" * 100)),
+        *((rb'(?<="files":).*', damage) for damage in (b"[]}", b'{"a": [1]}}', b"3}")),
+        (b'"header"', b'"heading"'),
+        (b"Integer", b"Odd"),
+        (rb"\[.*\]", b"5"),
+    ],
 )
-def test_a_damaged_index_is_made_anew(memory, content):
+def test_a_damaged_index_is_made_anew(memory, whole, content):
     write_study(memory, "a")
-    memory.index()
-    (memory.path / "index.json").write_bytes(content)
+    old = memory.index()
+    path = memory.path / "index.json"
+    path.write_bytes(re.sub(whole, content, path.read_bytes(), count=1))
+    assert memory.index().space(old.entries[0].space) == SPACE
     assert names(memory) == ["a"]
     assert json.loads((memory.path / "index.json").read_bytes())["files"]
 

@@ -170,6 +170,8 @@ class TestDegenerate:
         (lambda: Ordinal([2, 1], "linear"), "increasing order"),
         (lambda: Ordinal(["a", "b"], "linear"), "finite numbers"),
         (lambda: Ordinal([0, 1], "log"), "needs positive values, got 0"),
+        (lambda: Ordinal([-1.7e308, 1.7e308], "linear"), "too wide or too narrow for floats"),
+        (lambda: Ordinal([2**53, 2**53 + 1], "log"), "too wide or too narrow for floats"),
     ],
 )
 def test_invalid_domains_say_why(build: Any, message: str) -> None:

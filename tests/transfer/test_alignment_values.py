@@ -64,6 +64,9 @@ class TestNumbers:
         np.testing.assert_allclose(found, [0.1, np.nan, 0.5])
         found = converted(numbers, choices, {"x": 0.1}, {"x": 0.5}, {"x": 0.3})[:, 0]
         np.testing.assert_allclose(found, [5 / 6, 1 / 6, np.nan])
+        small = {"x": Categorical([0.0, 1e-12, 1e-10, "auto"])}
+        found = converted(numbers, small, *({"x": x} for x in (1e-10, 1e-12, 0.0, 1e-11)))[:, 0]
+        np.testing.assert_allclose(found, [5 / 8, 3 / 8, 1 / 8, np.nan])
 
 
 class TestCategories:

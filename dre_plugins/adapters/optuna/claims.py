@@ -141,14 +141,13 @@ def unclaimed(
 
 def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:
     """Return whether an earlier trial may be about to claim what `trial` has claimed."""
+    # Zones, which other programs may have written, cannot be compared with none.
+    began = [t.datetime_start.replace(tzinfo=None) for t in (other, trial) if t.datetime_start]
     return (
         other.state is TrialState.RUNNING
         and other.number < trial.number
         and not other.params
         and other.system_attrs.get(CLAIM_KEY) == ""  # announced
-        and other.datetime_start is not None
-        and trial.datetime_start is not None
-        # Zones, which other programs may have written, cannot be compared with none.
-        and trial.datetime_start.replace(tzinfo=None) - other.datetime_start.replace(tzinfo=None)
-        < CHOOSING
+        and len(began) == 2
+        and abs(began[1] - began[0]) < CHOOSING  # either clock may be ahead
     )

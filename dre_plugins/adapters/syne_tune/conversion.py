@@ -107,6 +107,9 @@ def _numeric(domain: Any) -> Domain:
     # Quantised integers are multiples, wherever the range begins.
     step = int(step)
     low, high = math.ceil(domain.lower / step), math.floor(domain.upper / step)
+    if low > high:
+        text = f"there is no multiple of {step} from {domain.lower!r} to {domain.upper!r}."
+        raise UnsupportedDomainError(text)
     return Integer(low * step, high * step, scale, step)
 
 

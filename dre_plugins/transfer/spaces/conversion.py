@@ -195,7 +195,7 @@ def _exactly(listed: Array, numbers: Array) -> Array:
     """Find numbers among listed ones `[n]`, of which some may be NaN."""
     units = np.full(numbers.shape, np.nan)
     for index in np.flatnonzero(~np.isnan(listed))[::-1]:  # the first one has the last word
-        reach = _SAME_NUMBER * max(1.0, abs(listed[index]))
+        reach = _SAME_NUMBER * abs(listed[index])
         units[np.abs(numbers - listed[index]) <= reach] = (index + 0.5) / len(listed)
     return units
 

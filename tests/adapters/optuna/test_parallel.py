@@ -239,6 +239,10 @@ def test_a_trial_waits_for_no_claim_of_a_worker_that_was_killed_long_ago(
     assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is None
     assert pauses == [*claims.PATIENCE]  # the other began a moment ago
     pauses.clear()
+    late.datetime_start -= 2 * claims.CHOOSING  # the clock of the other was ahead
+    assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is None
+    assert pauses == [0.0]
+    pauses.clear()
     monkeypatch.setattr(claims, "CHOOSING", timedelta(0))
     assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is None
     assert pauses == [0.0]

@@ -68,7 +68,7 @@ REFUSED: list[tuple[Any, str]] = [
     (cs.choice(["a", "b", "a"]), "listed twice"),
     (cs.qrandint(0, 10, 2.5), r"step 2\.5"),  # type: ignore[arg-type]
     (cs.qrandint(0, 10, 0), "step 0"),
-    (cs.qrandint(1, 2, 5), "x"),
+    (cs.qrandint(1, 2, 5), "no multiple of 5 from 1 to 2"),
     (cs.reverseloguniform(0, 0.5).quantized(0.25), "reverse-log"),
 ]
 
