@@ -49,7 +49,8 @@ class StudyRules:
         self._stats = stats
         self._process = process
         self._reporter = reporter
-        self._rule = self._new(SearchSpace({}))
+        self._unbound = self._new(SearchSpace({}))
+        self._rules: dict[str, Rule] = {}  # by study, as one sampler may serve several
         # For each study, the trials that lacked a parameter of the rule until one had them all.
         self._n_absent: Counter[str] = Counter()
         self._applied: set[str] = set()
@@ -61,7 +62,7 @@ class StudyRules:
         RuleError says that the rule raises.
         """
         try:
-            is_broken = _is_broken_by(trial, self._rule)
+            is_broken = _is_broken_by(trial, self._of(study))
         except RuleError:
             end_as_failed(study, trial)
             self._process.end(study, trial)
@@ -87,9 +88,9 @@ class StudyRules:
             constants = {n: Constant(v) for n, v in shared.items()}
             domains = {**space.domains, **_constants_of(ended), **constants}
             space = SearchSpace(domains, space.conditions, space.optional, space.spans)
-        rule = self._rule  # another thread may replace it
+        rule = self._of(study)  # another thread may replace it
         if rule.space != space:
-            rule = self._rule = self._new(space)
+            rule = self._rules[study.study_name] = self._new(space)
         can_hold = not fixed or rule.may_hold(np.full(space.n_parameters, np.nan))
         return Rule(space, None) if _is_broken_by(trial, rule) or not can_hold else rule
 
@@ -102,7 +103,7 @@ class StudyRules:
         if self._process.choice(study, trial).is_invalid or not trial.params:
             return
         with suppress(RuleError):  # the next suggestion raises it; here the result would be lost
-            if self._rule.allows(trial.params):
+            if self._of(study).allows(trial.params):
                 self._look_for_names(study, trial)
                 return
             why = "a value that the sampler was not asked for does not go with the others."
@@ -113,7 +114,7 @@ class StudyRules:
         key = study.study_name
         if self._valid is None or key in self._applied:
             return
-        absent = self._rule.absent_from(trial.params)
+        absent = self._of(study).absent_from(trial.params)
         if absent is None:
             self._applied.add(key)
             return
@@ -127,7 +128,7 @@ class StudyRules:
 
         It allows every value where given values break it.
         """
-        rule = self._rule
+        rule = self._of(study)
         if self._valid is None or _is_broken_by(trial, rule):
             return True
         chosen = {**rule.space.constants, **self._process.choice(study, trial).values}
@@ -166,6 +167,9 @@ class StudyRules:
         self._process.choice(study, trial).is_invalid = True
         self._stats["invalid"] += 1
         self._reporter.log(study, kind, f"{text} Further ones are only counted.")
+
+    def _of(self, study: Study) -> Rule:
+        return self._rules.get(study.study_name, self._unbound)
 
     def _new(self, space: SearchSpace) -> Rule:
         return Rule(space, self._valid, seed=self._seed, is_learnt=True)

@@ -3,6 +3,7 @@
 import math
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -215,6 +216,17 @@ def test_parallel_trials_obey_it() -> None:
     study.optimize(leaves, n_trials=14, n_jobs=3)
     broken = [trial.number for trial in study.trials if not rising(trial.params)]
     assert len(broken) <= sampler.stats["invalid"]
+
+
+def test_each_study_has_constants_of_its_own() -> None:
+    def objective(trial: Any, cap: float) -> float:
+        return trial.suggest_float("cap", cap, cap) * trial.suggest_float("z", 0, 1)
+
+    sampler = DRESampler(seed=1, settings=FAST, valid=lambda c: c["x"] <= c["cap"])
+    studies = [optimized(sampler, partial(objective, cap=cap), 1) for cap in (0.02, 0.9)]
+    trials = [study.ask() for study in studies]
+    assert all("z" in trial.relative_params for trial in trials)  # they are chosen when read
+    assert trials[0].suggest_float("x", 0, 1) <= 0.02
 
 
 def test_threads_may_search_different_spaces() -> None:
