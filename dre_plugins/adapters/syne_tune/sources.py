@@ -265,13 +265,17 @@ def _reports(
 ) -> dict[str, dict[float, int]]:
     """Return, by trial id in the order of first reports, the rows of each trial by resource.
 
-    Without a column of the resource, reports are counted.
+    Without a column of the resource, reports are counted. A trial that was resumed from an earlier
+    resource, or from the beginning, has no reports of the later ones before.
     """
     reports: dict[str, dict[float, int]] = {}
     for row in rows:
         of_trial = reports.setdefault(columns[ST_TRIAL_ID][row], {})
         step = number(columns[resource][row]) if resource and resource in columns else np.nan
-        of_trial[step if np.isfinite(step) else len(of_trial) + 1.0] = row
+        step = step if np.isfinite(step) else next(reversed(of_trial), 0.0) + 1.0
+        while of_trial and next(reversed(of_trial)) >= step:
+            of_trial.popitem()
+        of_trial[step] = row
     return reports
 
 

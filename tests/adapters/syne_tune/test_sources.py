@@ -183,6 +183,14 @@ def test_without_metadata_the_space_is_inferred(tmp_path: Path) -> None:
         metadata_from_experiments(folder, metric="loss", space={"y": cs.uniform(0, 1)})
 
 
+def test_a_trial_that_was_paused_and_begins_again_counts_by_its_last_run(tmp_path: Path) -> None:
+    """As Syne Tune wrote it of a script without checkpoints that ended earlier the second time."""
+    table = "loss,epoch,trial_id,config_x\n1,1,0,.5\n2,2,0,.5\n3,3,0,.5\n8,1,0,.5\n9,2,0,.5\n"
+    named = {"metric_names": ["loss"], "scheduler_kwargs": {"time_attr": "epoch"}}
+    (trial,) = metadata_from_experiments(written(tmp_path / "old", table, named)).tasks[0].trials()
+    assert (trial.value, trial.rungs) == (-9.0, {1.0: -8.0, 2.0: -9.0})
+
+
 @pytest.mark.parametrize(
     ("stated", "mode", "is_warned"),
     [({}, None, True), ({}, "max", False), ({"metric_mode": "max"}, None, False)],
