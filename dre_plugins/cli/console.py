@@ -58,7 +58,7 @@ class SafeConsole(Console):
 
 def console() -> SafeConsole:
     """Return the console for results, without markup: names are plain text."""
-    width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
+    width = None if sys.stdout and sys.stdout.isatty() else _WIDTH_OF_FILES  # None: closed
     return SafeConsole(width=width, markup=False, highlight=False, emoji=False)
 
 

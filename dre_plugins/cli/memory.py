@@ -305,7 +305,7 @@ def _found(memory: Memory, wanted: list[str]) -> list[Entry]:
     entries = memory.index().entries
     found: dict[str, Entry] = {}
     for word in wanted:
-        named = [e for e in entries if word == e.header.name]
+        named = [e for e in entries if word == e.header.name != ""]
         if not named and len(word) >= SHORTEST_IDENTITY:
             named = [e for e in entries if e.header.study.startswith(word)]
         if not named:

@@ -71,6 +71,12 @@ def test_a_missing_framework_is_named(arguments, missing, extra):
     assert done.stderr.endswith(f"pip install 'dre-plugins[{extra}]'\n")
 
 
+def test_without_an_output_nothing_is_printed():
+    code = "import sys; sys.stdout, sys.argv[1:] = None, ['priors', 'list']\n"
+    done = run(code + "from dre_plugins.cli import main; main()")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_module_is_the_program_and_its_help_loads_no_torch(tmp_path: Path):
     code = (
         "import runpy, sys; sys.argv[1:] = ['--help']\n"

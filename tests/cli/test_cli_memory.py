@@ -84,8 +84,11 @@ def test_forget_goes_by_whole_names(dre, memory):
     for name in ("6", "6f00aa", "6f11bb"):  # here identities are names
         write_study(memory, name, 2)
     assert "Forgot 1 studies" in words(dre("memory", "forget", "6", "--yes"))
-    dre("memory", "forget", "6f00", "--yes", code=1)
-    assert len(files_of(memory)) == 4
+    nameless = Trial({"lr": 0.1, "layers": 1}, TrialState.COMPLETE, 1.0)
+    Recorder(memory.records, header("6f22cc", "")).write(0, nameless, SPACE)
+    for word in ("6f00", ""):  # "$NAME" of a script that has set no NAME
+        dre("memory", "forget", word, "--yes", code=1)
+    assert len(files_of(memory)) == 5
 
 
 @pytest.mark.parametrize(("answer", "n_left"), [("n", 2), ("", 2), ("y", 1)])
