@@ -86,7 +86,8 @@ class StudyRules:
             fixed, _ = fixed_by_sampler(study, trial, space.domains, others)
             shared = {n: v for n, v in fixed.items() if all(n in t.params for t in ended)}
             constants = {n: Constant(v) for n, v in shared.items()}
-            domains = {**space.domains, **_constants_of(ended), **constants}
+            # What is searched is no constant, even if the trials that have ended had one value.
+            domains = {**space.domains, **_constants_of(ended), **constants, **space.domains}
             space = SearchSpace(domains, space.conditions, space.optional, space.spans)
         rule = self._of(study)  # another thread may replace it
         if rule.space != space:

@@ -229,6 +229,13 @@ def test_each_study_has_constants_of_its_own() -> None:
     assert trials[0].suggest_float("x", 0, 1) <= 0.02
 
 
+def test_a_parameter_of_one_value_may_get_a_range_while_others_run() -> None:
+    sampler = DRESampler(seed=1, settings=FAST, valid=rising)
+    study = optimized(sampler, lambda t: t.suggest_int("low", 3, 3) + t.suggest_int("high", 1, 9), 1)
+    trials = [study.ask(), study.ask()]
+    assert [trial.suggest_int("low", 1, 9) for trial in trials] and sampler.stats["fallbacks"] == 0
+
+
 def test_threads_may_search_different_spaces() -> None:
     def valid(_: Any) -> bool:
         if to_run and to_run.pop():
