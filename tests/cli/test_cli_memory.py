@@ -22,6 +22,9 @@ def memory(tmp_path, monkeypatch):
     return memory
 
 
+BARE = Trial({}, TrialState.COMPLETE, 1.0)
+
+
 def words(result):
     return " ".join(result.output.split())
 
@@ -71,8 +74,7 @@ def test_forget_and_a_study_that_is_not_there(dre, memory):
 
 
 def test_a_study_without_parameters_can_be_forgotten(dre, memory, tmp_path):
-    bare = Trial({}, TrialState.COMPLETE, 1.0)
-    Recorder(memory.records, header("bare", "bare")).write(0, bare, SearchSpace({}))
+    Recorder(memory.records, header("bare", "bare")).write(0, BARE, SearchSpace({}))
     assert "bare" in dre("memory", "list").output
     exported = dre("memory", "export", "-o", tmp_path / "tasks.json")
     assert "1 × study without parameters" in words(exported)
@@ -84,8 +86,7 @@ def test_forget_goes_by_whole_names(dre, memory):
     for name in ("6", "6f00aa", "6f11bb"):  # here identities are names
         write_study(memory, name, 2)
     assert "Forgot 1 studies" in words(dre("memory", "forget", "6", "--yes"))
-    nameless = Trial({"lr": 0.1, "layers": 1}, TrialState.COMPLETE, 1.0)
-    Recorder(memory.records, header("6f22cc", "")).write(0, nameless, SPACE)
+    Recorder(memory.records, header("6f22cc", "")).write(0, BARE, SearchSpace({}))
     for word in ("6f00", ""):  # "$NAME" of a script that has set no NAME
         dre("memory", "forget", word, "--yes", code=1)
     assert len(files_of(memory)) == 5

@@ -308,10 +308,7 @@ def test_offline_evaluations_become_tasks_with_rungs() -> None:
     assert limited.failed.tolist() == [True, True, True, True, False]  # unknown: inf - inf
     downwards = metadata_from_experiments(source).tasks[0]
     assert downwards.values[0] == pytest.approx(-values[0, [0, 2], -1, 0].mean())
-
-
-def test_offline_evaluations_of_one_fidelity_have_no_rungs() -> None:
-    source = {"t": evaluations(np.arange(4.0).reshape(2, 1, 1, 2))}
+    source = {"t": evaluations(np.arange(4.0).reshape(2, 1, 1, 2))}  # one fidelity
     task = metadata_from_experiments(source).tasks[0]
     assert task.n_complete == 2 and task.rungs == {}
     limited = metadata_from_experiments(source, constraints={"accuracy": 1.0}).tasks[0]
