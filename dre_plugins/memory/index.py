@@ -104,11 +104,9 @@ def _records(folder: Path) -> Iterator[tuple[str, int, int]]:
     with entries:
         for entry in entries:
             if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
-                try:
+                with suppress(FileNotFoundError):  # deleted meanwhile
                     found = entry.stat()
-                except FileNotFoundError:  # deleted meanwhile
-                    continue
-                yield entry.name, found.st_size, found.st_mtime_ns
+                    yield entry.name, found.st_size, found.st_mtime_ns
 
 
 def _read(path: Path) -> dict[str, list[Any]]:
@@ -139,12 +137,10 @@ def _summary(path: Path) -> dict[str, Any] | None:
             rows.append(line)
             numbers.add(int(trial[1]))
             continue
-        try:
+        with suppress(*DAMAGES):  # counted where the study is read
             space = parsed(line)["space"]
             SearchSpace.from_dict(space)  # one that cannot be rebuilt would stop every study
             spaces.append(space["domains"])
-        except DAMAGES:  # counted where the study is read
-            continue
     if not spaces:
         return None
     domains = {name: domain for space in spaces for name, domain in space.items()}
@@ -161,12 +157,9 @@ def _summary(path: Path) -> dict[str, Any] | None:
 def _last(rows: list[bytes], header: Header) -> float:
     """Return when the last whole trial ended."""
     for row in reversed(rows):
-        try:
-            ended = parsed(row)["ended"]
-        except DAMAGES:
-            continue
-        if is_time(ended):
-            return float(ended)
+        with suppress(*DAMAGES):
+            if is_time(ended := parsed(row)["ended"]):
+                return float(ended)
     return float(header.began)
 
 

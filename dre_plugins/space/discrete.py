@@ -144,8 +144,7 @@ class Ordinal(_Listed):
             places = self._places().tolist()
             if not 0 < places[-1] - places[0] < math.inf:
                 raise UnsupportedDomainError(
-                    f"the range from {self.values[0]!r} to {self.values[-1]!r} is too wide or too "
-                    f"narrow for floats with spacing {self.spacing!r}; use 'equal'."
+                    f"{list(self.values)!r} is too wide or too narrow for floats; use 'equal'."
                 )
 
     def features(self, units: Array) -> Array:

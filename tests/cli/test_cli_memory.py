@@ -65,12 +65,19 @@ def test_show(dre, memory):
     assert "12 complete" in text and "no study" in text and "best value" in text
 
 
-def test_forget_and_a_study_that_is_not_there(dre, memory):
+def test_forget_goes_by_whole_names(dre, memory):
     assert "no study 'beer'" in dre("memory", "show", "beer", code=1).stderr
     dre("memory", "forget", "wine", "beer", "--yes", code=1)
     assert len(files_of(memory)) == 2
     assert "Forgot 1 studies with 12 trials" in words(dre("memory", "forget", "wine", "--yes"))
     assert [path.name[:4] for path in files_of(memory)] == ["iris"]
+    for name in ("6", "6f00aa", "6f11bb"):  # here identities are names
+        write_study(memory, name, 2)
+    assert "Forgot 1 studies" in words(dre("memory", "forget", "6", "--yes"))
+    Recorder(memory.records, header("6f22cc", "")).write(0, BARE, SearchSpace({}))
+    for word in ("6f00", ""):  # "$NAME" of a script that has set no NAME
+        dre("memory", "forget", word, "--yes", code=1)
+    assert len(files_of(memory)) == 4
 
 
 def test_a_study_without_parameters_can_be_forgotten(dre, memory, tmp_path):
@@ -80,16 +87,6 @@ def test_a_study_without_parameters_can_be_forgotten(dre, memory, tmp_path):
     assert "1 × study without parameters" in words(exported)
     dre("memory", "forget", "bare", "--yes")
     assert len(files_of(memory)) == 2
-
-
-def test_forget_goes_by_whole_names(dre, memory):
-    for name in ("6", "6f00aa", "6f11bb"):  # here identities are names
-        write_study(memory, name, 2)
-    assert "Forgot 1 studies" in words(dre("memory", "forget", "6", "--yes"))
-    Recorder(memory.records, header("6f22cc", "")).write(0, BARE, SearchSpace({}))
-    for word in ("6f00", ""):  # "$NAME" of a script that has set no NAME
-        dre("memory", "forget", word, "--yes", code=1)
-    assert len(files_of(memory)) == 5
 
 
 @pytest.mark.parametrize(("answer", "n_left"), [("n", 2), ("", 2), ("y", 1)])
@@ -160,7 +157,9 @@ def test_export_says_which_studies_it_leaves_out(dre, memory, tmp_path):
     assert not (tmp_path / "none.json").exists()
 
 
-def test_optuna_storages_are_imported(dre, studies, memory):
+def test_only_files_of_dre_import_and_optuna_storages_are_imported(dre, studies, memory, table):
+    for source in (table, "studies.db"):
+        assert "file that dre import has made" in dre("memory", "import", source, code=1).stderr
     assert "Recorded 3 of 3" in words(dre("memory", "import", studies))
     assert "adult" in dre("memory", "list").output
     shown = dre("memory", "show", "adult").output
@@ -191,11 +190,6 @@ def test_a_study_has_grown_if_trials_that_were_running_went_on_or_failed():
     assert records.has_grown(task(0.6, 0), task(0.3123, 4))
     assert not records.has_grown(task(0.6, 4), task(0.3123, 9))
     assert not records.has_grown(task(0.6, 9), task(0.3123, 0))
-
-
-def test_only_files_of_dre_import_and_urls_are_imported(dre, memory, table):
-    for source in (table, "studies.db"):
-        assert "file that dre import has made" in dre("memory", "import", source, code=1).stderr
 
 
 def test_stats(dre, memory, monkeypatch):

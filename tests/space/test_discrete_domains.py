@@ -22,7 +22,7 @@ from dre_plugins.space.discrete import MAX_ONE_HOT
 
 
 class TestCategorical:
-    def test_values_match_by_type_and_value(self) -> None:
+    def test_values_match_by_type_and_value_and_the_choice_itself_is_returned(self) -> None:
         domain = Categorical([True, 1, 1.0, "1", None, math.nan, [1], {"a": 1}, (1,), (True,)])
         found = [domain.from_unit(domain.to_unit(choice)) for choice in domain.choices]
         for choice, again in zip(domain.choices, found, strict=True):
@@ -31,8 +31,6 @@ class TestCategorical:
         assert not Categorical([1, 2]).contains(np.float64(2))
         assert Categorical([np.int64(1), 2]).contains(1)
         assert not Categorical([1, 0]).contains(np.bool_(True))
-
-    def test_the_choice_object_itself_is_returned(self) -> None:
         choices = [print, {"a": [1]}, object]
         for choice, unit in zip(choices, (0.1, 0.5, 0.9), strict=True):
             assert Categorical(choices).from_unit(unit) is choice
@@ -57,11 +55,9 @@ class TestCategorical:
         assert not Categorical([deque([1, "a"])]).contains(deque(["1", "a"]))
         assert not domain.contains(np.zeros(4))
 
-    def test_an_unknown_value_is_named(self) -> None:
+    def test_equality_is_by_type_and_value_and_an_unknown_value_is_named(self) -> None:
         with pytest.raises(ValueError, match=r"'c' is not one of \['a', 'b'\]"):
             Categorical(["a", "b"]).to_unit("c")
-
-    def test_equality_is_by_type_and_value(self) -> None:
         assert Categorical([1, 2]) != Categorical([True, 2])
         assert Categorical([math.nan]) == Categorical([math.nan])
         assert len({Categorical([1, [2]]), Categorical([1, [2]])}) == 1

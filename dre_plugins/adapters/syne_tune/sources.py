@@ -265,8 +265,8 @@ def _reports(
 ) -> dict[str, dict[float, int]]:
     """Return, by trial id in the order of first reports, the rows of each trial by resource.
 
-    Without a column of the resource, reports are counted. A trial that was resumed from an earlier
-    resource, or from the beginning, has no reports of the later ones before.
+    Without a column of the resource, reports are counted. Of a trial that was resumed from an
+    earlier one, reports of later ones before that do not count.
     """
     reports: dict[str, dict[float, int]] = {}
     for row in rows:

@@ -114,27 +114,25 @@ def test_points_become_what_the_scheduler_hands_out(
 
 
 @pytest.mark.parametrize(
-    ("point", "message"),
+    ("points", "message"),
     [
-        ({"z": 1}, r"\['x', 'k', 'c'\].*'z'"),
-        ({"k": "c"}, r"k must be .*choice\(\['a', 'b'\]\).*'c'"),
-        ({"x": "fast"}, r"x must be .*uniform.*'fast'"),
-        ({"x": None}, r"x must be .*uniform.*None"),
-        ({"x": float("nan")}, "nan"),
-        ({"c": 4}, "c must be 3, which is a constant, got 4"),
+        ([{}, {"z": 1}], r"\['x', 'k', 'c'\].*'z'"),
+        ([{}, {"k": "c"}], r"k must be .*choice\(\['a', 'b'\]\).*'c'"),
+        ([{}, {"x": "fast"}], r"x must be .*uniform.*'fast'"),
+        ([{}, {"x": None}], r"x must be .*uniform.*None"),
+        ([{}, {"x": float("nan")}], "nan"),
+        ([{}, {"c": 4}], "c must be 3, which is a constant, got 4"),
+        *(
+            (points, "points_to_evaluate must be a list of dictionaries")
+            for points in ({"x": 0.5}, {}, "x", ["x"], 3)
+        ),
     ],
     ids=label_of,
 )
-def test_points_that_can_never_be_are_refused_at_once(point: dict[str, Any], message: str) -> None:
+def test_points_that_can_never_be_are_refused_at_once(points: Any, message: str) -> None:
     space = {"x": cs.uniform(0, 1), "k": cs.choice(["a", "b"]), "c": 3}
     with pytest.raises(ValueError, match=message):
-        DRE(space, "loss", points_to_evaluate=[{"x": 0.5}, point])
-
-
-@pytest.mark.parametrize("points", [{"x": 0.5}, {}, "x", ["x"], 3])
-def test_points_are_a_list(points: Any) -> None:
-    with pytest.raises(ValueError, match="points_to_evaluate must be a list of dictionaries"):
-        DRE({"x": cs.uniform(0, 1)}, "loss", points_to_evaluate=points)
+        DRE(space, "loss", points_to_evaluate=points)
 
 
 def test_cast_keeps_what_is_no_domain() -> None:
