@@ -265,8 +265,8 @@ def _reports(
 ) -> dict[str, dict[float, int]]:
     """Return, by trial id in the order of first reports, the rows of each trial by resource.
 
-    Without a column of the resource, reports are counted. Of a trial that was resumed from an
-    earlier one, reports of later ones before that do not count.
+    Without a column of the resource, reports are counted. Where a trial began again at a resource
+    that it had passed, its earlier reports from there on do not count.
     """
     reports: dict[str, dict[float, int]] = {}
     for row in rows:
