@@ -5,10 +5,7 @@ from multiprocessing.context import ForkServerContext
 
 
 def fork_server() -> ForkServerContext:
-    """Return where processes are forked.
-
-    It imports installed packages only: Python 3.11 does not tell it where modules of tests are.
-    """
+    """Return where processes are forked; Python 3.11 imports only installed packages there."""
     context = get_context("forkserver")
     context.set_forkserver_preload(["optuna", "syne_tune", "dre_plugins.recommend.surrogates"])
     return context
