@@ -24,7 +24,7 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 
 FORMAT = "dre-plugins/memory-index"
-VERSION = 4
+VERSION = 5
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ def read_index(folder: Path, path: Path) -> Index:
         except OSError:  # no damage: the time None says that it must be read again
             files[name] = [size, None, None]
     if files != old:
-        content = json.dumps(_tree(files), separators=(",", ":"))
+        content = json.dumps(files, allow_nan=False, separators=(",", ":")).encode()
         # Without it, the records are only read again: on a full disk, or one that is read only.
         with suppress(OSError), atomic_write(path) as unfinished:
-            unfinished.write_text(content, encoding="utf-8")
+            unfinished.write_bytes(_head(content) + content)
     return Index(folder, files)
 
 
@@ -112,17 +112,16 @@ def _records(folder: Path) -> Iterator[tuple[str, int, int]]:
 def _read(path: Path) -> dict[str, list[Any]]:
     """Return the files of an index; none if there is none, or it cannot be read."""
     try:
-        tree = json.loads(regular(path).read_bytes())
-        return dict(tree["files"]) if tree == _tree(tree["files"]) else {}
+        head, line, content = regular(path).read_bytes().partition(b"\n")
+        return dict(json.loads(content)) if head + line == _head(content) else {}
     except (OSError, *DAMAGES):  # on NFS, one that another machine replaces becomes stale
         return {}
 
 
-def _tree(files: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return the content of an index; by the digest, damage shows wherever it is."""
-    content = json.dumps(files, allow_nan=False).encode()
-    digest = hashlib.sha256(content).hexdigest()[:16]
-    return {"format": FORMAT, "version": VERSION, "digest": digest, "files": files}
+def _head(content: bytes) -> bytes:
+    """Return the first line of an index; by the digest, damage shows wherever it is."""
+    digest = hashlib.sha256(content).hexdigest()
+    return f'{{"format": "{FORMAT}", "version": {VERSION}, "digest": "{digest}"}}\n'.encode()
 
 
 def _summary(path: Path) -> dict[str, Any] | None:

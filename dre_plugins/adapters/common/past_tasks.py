@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
 Mode: TypeAlias = Literal["min", "max"]
+Report = TypeVar("Report")
 
 # Values of our trials are larger where they are better.
 SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
@@ -25,6 +26,13 @@ def check_mode(mode: str | None) -> None:
     """Raise a ValueError unless a mode is "min", "max" or None."""
     if mode not in (None, *SIGNS):
         raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
+
+
+def add_report(reports: dict[float, Report], step: float, report: Report) -> None:
+    """Add a report by step; of a trial that began again there, the later ones no longer count."""
+    while reports and next(reversed(reports)) >= step:
+        reports.popitem()
+    reports[step] = report
 
 
 def sign_of(mode: object, task: str, metric: object, logger: logging.Logger) -> float:

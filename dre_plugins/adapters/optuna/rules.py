@@ -86,7 +86,8 @@ class StudyRules:
             fixed, _ = fixed_by_sampler(study, trial, space.domains, others)
             shared = {n: v for n, v in fixed.items() if all(n in t.params for t in ended)}
             constants = {n: Constant(v) for n, v in shared.items()}
-            # What is searched is no constant, even if the trials that have ended had one value.
+            # The domains come first for the order, and last as what is searched is no constant,
+            # even if all trials that have ended have one value of it.
             domains = {**space.domains, **_constants_of(ended), **constants, **space.domains}
             space = SearchSpace(domains, space.conditions, space.optional, space.spans)
         rule = self._of(study)  # another thread may replace it

@@ -19,7 +19,14 @@ from ray.tune.result import AUTO_RESULT_KEYS
 from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed, read_in
+from dre_plugins.adapters.common.past_tasks import (
+    SIGNS,
+    Mode,
+    add_report,
+    check_mode,
+    listed,
+    read_in,
+)
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -192,10 +199,7 @@ def _trial_of(
     rungs: dict[float, float] = {}
     for place, report in enumerate(run.reports, start=1):
         if metric in report:
-            iteration = _iteration(report, place)
-            while next(reversed(rungs), iteration) > iteration:
-                rungs.popitem()  # of an attempt that crashed
-            rungs[iteration] = sign * number(report[metric])
+            add_report(rungs, _iteration(report, place), sign * number(report[metric]))
     was_stopped = not run.has_ended or (run.reports and run.reports[-1].get("done"))
     if was_stopped and _last_iteration(run) < longest:
         return Trial(configuration, TrialState.PRUNED, None, rungs)

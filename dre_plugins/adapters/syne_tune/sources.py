@@ -29,7 +29,7 @@ from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, check_mode
+from dre_plugins.adapters.common.past_tasks import Mode, add_report, check_mode
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.engine.files import regular
@@ -265,17 +265,14 @@ def _reports(
 ) -> dict[str, dict[float, int]]:
     """Return, by trial id in the order of first reports, the rows of each trial by resource.
 
-    Without a column of the resource, reports are counted. Where a trial began again at a resource
-    that it had passed, its earlier reports from there on do not count.
+    Without a column of the resource, reports are counted.
     """
     reports: dict[str, dict[float, int]] = {}
     for row in rows:
         of_trial = reports.setdefault(columns[ST_TRIAL_ID][row], {})
         step = number(columns[resource][row]) if resource and resource in columns else np.nan
         step = step if np.isfinite(step) else next(reversed(of_trial), 0.0) + 1.0
-        while of_trial and next(reversed(of_trial)) >= step:
-            of_trial.popitem()
-        of_trial[step] = row
+        add_report(of_trial, step, row)
     return reports
 
 
