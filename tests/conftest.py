@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,9 +122,6 @@ def _few_candidates(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def small_priors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let priors of few past tasks be small networks, which are trained in a tenth of a second."""
-    from dre_plugins.transfer import training
-    from dre_plugins.transfer.meta_training import MetaTrainingSettings
+    from small_priors import let_them_be_small
 
-    monkeypatch.setattr(training, "SCORER", replace(training.SCORER, n_members=4, hidden=(16, 16)))
-    settings = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=2, list_length=40)
-    monkeypatch.setattr(training, "FEW_TASKS", settings)
+    let_them_be_small(monkeypatch.setattr)

@@ -20,6 +20,7 @@ from remembered import (
     write_studies,
     write_study,
 )
+from small_priors import let_them_be_small
 
 from dre_plugins import AskTell, Memory
 from dre_plugins.memory import choices, priors
@@ -251,6 +252,7 @@ def test_of_processes_that_begin_at_once_one_trains_and_all_have_the_same(memory
 
 
 def _file_of_prior(path, queue):
+    let_them_be_small()
     memory = Memory(path)
     found = choices.prior_for(memory, "study", SPACE, LOGGER)
     queue.put(found.favourites.tobytes())

@@ -15,6 +15,7 @@ import pytest
 from optuna.trial import TrialState
 from processes import fork_server
 from remembered import files_of, objective, tune, write_studies
+from small_priors import let_them_be_small
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import read_study
@@ -31,6 +32,7 @@ def _storage(folder):
 
 
 def _tune(folder, worker):
+    let_them_be_small()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = DRESampler(seed=worker, memory=folder / "memory")
     study = optuna.load_study(
@@ -54,6 +56,7 @@ def _killed():
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+@pytest.mark.usefixtures("small_priors")
 def test_killed_processes_damage_nothing_and_lose_no_trial_that_had_ended(tmp_path):
     memory, storage = Memory(tmp_path / "memory"), _storage(tmp_path)
     write_studies(memory, "abc", n_trials=20)

@@ -1,24 +1,28 @@
-"""The arguments of `DRESearch`, checked and kept until the parameter space is known."""
+"""The arguments of `DRESearch`: checked, kept until the space is known, given to the study."""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+from ray.tune.result import DEFAULT_METRIC
 
 from dre_plugins.adapters.common.limits import Limits
+from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import logger
+from dre_plugins.adapters.ray_tune.history import Reading, logger
 from dre_plugins.adapters.ray_tune.sources import Source, read_results
 from dre_plugins.adapters.ray_tune.tree import hidden_in
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.memory import GivenMemory, is_wanted
-from dre_plugins.recommend.trials import number_of
+from dre_plugins.recommend.prior import GivenPrior
+from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.base import is_real
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
@@ -31,6 +35,41 @@ Evaluated: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
 Points: TypeAlias = Sequence[Mapping[str, Any]]
 
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
+
+
+@dataclass(frozen=True)
+class StudyArguments:
+    """Hold what `DRESearch` was given for its study; `options` are handed on as they are."""
+
+    options: Mapping[str, Any]
+    prior: GivenPrior
+    past_results: PastResults | None
+    points: Points
+    evaluated: Sequence[Evaluated]
+    memory: GivenMemory
+    valid: Valid | None
+
+    def on(self, param_space: ParamSpace) -> StudyArguments:
+        """Return them for a parameter space, in which a Tuner may hide objects."""
+        check_rule(self.valid, param_space)
+        return replace(self, memory=memory_for(self.memory, param_space))
+
+    def used(self) -> StudyArguments:
+        """Return them without what a study has once it has begun, as states become smaller."""
+        return replace(self, prior=None, past_results=None, points=(), evaluated=())
+
+
+def joined_space(ours: ParamSpace | None, given: ParamSpace) -> ParamSpace:
+    """Return the space of a searcher together with that of the Tuner."""
+    if ours is None:
+        return given
+    if given.space.n_parameters and not given.searches_like(ours):
+        raise ValueError(
+            f"DRESearch searches {list(ours.space.names)} already, and the param_space of the "
+            f"Tuner has other domains, of {list(given.space.names)}; give all of them in one "
+            "place, and use a new DRESearch for a new param_space."
+        )
+    return ours.beside(given)
 
 
 def rule_on(valid: Valid | None, param_space: ParamSpace) -> Valid | None:
@@ -138,23 +177,44 @@ def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
     return numbers if parts is value else numbers[0]
 
 
-def add_points(
-    study: AskTell, space: ParamSpace, points: Points, evaluated: Sequence[Evaluated]
-) -> None:
+def evaluated_point(
+    parameters: Mapping[str, Any],
+    value: Any,
+    intermediate_values: Sequence[float] | None,
+    *,
+    error: bool,
+    pruned: bool,
+) -> Evaluated:
+    """Return a configuration that was evaluated elsewhere, pruned only if it has reported."""
+    values = [number_of(reported) for reported in intermediate_values or ()]
+    rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
+    state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
+    given = checked_value("value", value)
+    return dict(parameters), {"value": given, "state": state, "rungs": rungs}
+
+
+def add_points(given: StudyArguments, study: AskTell, space: ParamSpace) -> None:
     """Enqueue the points to run, and add those that were evaluated."""
-    for point in points:
+    for point in given.points:
         study.enqueue(space.to_configuration(point))
-    for config, result in evaluated:
+    for config, result in given.evaluated:
         study.add(space.to_configuration(config), **result)
 
 
-def check_points(
-    space: ParamSpace,
-    points: Points,
-    evaluated: Sequence[Evaluated],
-    mode: Any,
-    valid: Valid | None,
-) -> None:
+def required_objective(param_space: ParamSpace, metric: Any, mode: Any) -> Any:
+    """Return the metric, or that of trainables that return a number; refuse to search without."""
+    if metric is None and mode is not None:
+        metric = DEFAULT_METRIC
+    if param_space.space.n_parameters and not (metric and mode):
+        raise ValueError(
+            f"DRESearch needs a metric and a mode, got {metric!r} and {mode!r}: "
+            "DRESearch(metric=..., mode='min'), or tune.TuneConfig(metric=..., mode='min') "
+            "of a Tuner with a param_space."
+        )
+    return metric
+
+
+def check_points(given: StudyArguments, space: ParamSpace, mode: Any) -> None:
     """Refuse points and a rule that the space cannot have, where the study begins only later."""
     study = AskTell(
         space.space,
@@ -162,9 +222,33 @@ def check_points(
         prior=None,
         logger=logging.Logger("unheard", logging.CRITICAL),  # the study warns when it begins
         memory=False,
-        valid=rule_on(valid, space),
+        valid=rule_on(given.valid, space),
     )
-    add_points(study, space, points, evaluated)
+    add_points(given, study, space)
+
+
+def study_of(given: StudyArguments, space: ParamSpace, mode: Any, reading: Reading) -> AskTell:
+    """Begin a study, after learning from past results if there are any."""
+    prior, metric = given.prior, reading.metric
+    if not space.space.n_parameters:
+        logger.warning("There are constants only: all trials get the same configuration.")
+        prior = None
+    elif given.past_results is not None:
+        tasks = past_tasks(given.past_results, metric, mode, space.space, reading.limits)
+        prior = learnt_prior(tasks, logger)
+    study = AskTell(
+        space.space,
+        direction=directions_of(mode),
+        prior=prior,
+        logger=logger,
+        memory=given.memory,
+        framework="ray-tune",
+        name=metric if isinstance(metric, str) else "",
+        valid=rule_on(given.valid, space),
+        **given.options,
+    )
+    add_points(given, study, space)
+    return study
 
 
 def past_tasks(

@@ -18,6 +18,7 @@ from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.common.domains import choice_of, holds
 from dre_plugins.adapters.ray_tune import tree
+from dre_plugins.engine.settings import require
 from dre_plugins.space import (
     Categorical,
     Constant,
@@ -71,8 +72,11 @@ class ParamSpace:
     def of(cls, param_space: Mapping[str, Any], *, ordered: bool = True) -> ParamSpace:
         """Return the parameter space of domains and constants by name, nested in any way.
 
-        An UnsupportedDomainError says that a domain cannot be searched, or that a key has a "/".
+        A ValueError says that it is no mapping, or, as an UnsupportedDomainError, that a domain
+        cannot be searched or that a key has a "/".
         """
+        is_mapping = isinstance(param_space, Mapping)
+        require(is_mapping, "space", param_space, "a dictionary of Ray Tune's domains")
         layout = _Layout(ordered)
         root = layout.group(param_space, _ROOT)
         return cls(layout.space(), root)

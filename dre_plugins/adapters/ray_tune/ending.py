@@ -14,7 +14,7 @@ from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.search import DRESearch
 from dre_plugins.adapters.ray_tune.sources import run_of_result, trials_in
-from dre_plugins.adapters.ray_tune.state import restored
+from dre_plugins.adapters.ray_tune.state import RESTORED
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
@@ -112,4 +112,5 @@ class ExpectedGainStopper(Stopper):
 
     def stop_all(self) -> bool:
         """Return whether the experiment is to stop."""
-        return self._has_heard and self._stopping.is_met(restored(self._search).study)
+        search = RESTORED.get(self._search.identity, self._search)
+        return self._has_heard and self._stopping.is_met(search.study)

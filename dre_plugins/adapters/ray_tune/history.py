@@ -1,4 +1,4 @@
-"""Results and ends of Ray Tune's trials as trials of a study."""
+"""What Ray Tune says about its trials, as trials of a study."""
 
 from __future__ import annotations
 
@@ -12,16 +12,51 @@ from typing import Any
 import numpy as np
 from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import TIME_TOTAL_S
-from ray.tune.search import Searcher
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import cost_in
+from dre_plugins.adapters.common.options import DURATION, checked_cost_name, cost_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.base import match_key
 
 logger = logging.getLogger("ray.tune.dre_plugins")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Hold how results are read: arguments of `DRESearch`, and limits of the Tuner's `stop`."""
+
+    metric: str | list[str] | None
+    limits: Limits
+    cost: str | None
+    stopped: str
+    stop_criteria: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, metric: Any, constraints: Any, cost: Any, stopped: Any) -> Reading:
+        """Return it with the arguments of `DRESearch`; a ValueError says that one is wrong."""
+        require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
+        name = checked_cost_name(cost, "a metric")
+        name = TIME_TOTAL_S if name == DURATION else name
+        return cls(metric, Limits.of(constraints), name, stopped, {})
+
+    def value_in(self, result: Mapping[str, Any]) -> float | tuple[float, ...] | None:
+        """Return the value of the metric, or of several, in a result; None if it lacks any."""
+        names = [self.metric] if isinstance(self.metric, str) else list(self.metric or ())
+        if not names or any(name not in result for name in names):
+            return None
+        values = tuple(number_of(result[name]) for name in names)
+        return values if len(values) > 1 else values[0]
+
+    def is_complete(self, result: Mapping[str, Any]) -> bool:
+        """Return whether a trial that Ray has ended is complete, by Ray's rule of `stop={…}`."""
+        return self.stopped == "complete" or any(
+            name in result and number_of(result[name]) >= number_of(limit)
+            for name, limit in self.stop_criteria.items()
+        )
 
 
 @dataclass(slots=True)
@@ -30,25 +65,6 @@ class Running:
 
     number: int
     delivered: tuple[Any, Any] | None = None
-
-
-def value_in(
-    metric: str | list[str] | None, result: Mapping[str, Any]
-) -> float | tuple[float, ...] | None:
-    """Return the value of the metric, or of several, in a result; None if it lacks any."""
-    names = [metric] if isinstance(metric, str) else list(metric or ())
-    if not names or any(name not in result for name in names):
-        return None
-    values = tuple(number_of(result[name]) for name in names)
-    return values if len(values) > 1 else values[0]
-
-
-def meets(criteria: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-    """Return whether a limit of `RunConfig(stop={…})` has ended a trial, by Ray's rule."""
-    return any(
-        name in result and number_of(result[name]) >= number_of(limit)
-        for name, limit in criteria.items()
-    )
 
 
 def mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -62,152 +78,170 @@ def config_in(result: Mapping[str, Any]) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in result.items() if str(k).startswith(prefix)}
 
 
-def keys_of_trials(study: AskTell) -> list[Hashable]:
-    """Return a key of the parameters of each trial, without constants."""
-    given = [trial.configuration for trial in study.trials]
-    return [match_key({n: part[n] for n in study.space.names if n in part}) for part in given]
+class RayTrials:
+    """Tell a study what Ray says about its trials.
 
+    Attributes:
+        study: The study.
+        param_space: The parameter space, which translates configurations.
+        reading: How results are read.
+        numbers: Number in the study by trial id, None if the configuration is not of the space.
+        running: Trials that have not ended.
+        failed: Trials that crashed, which Ray may run again under the same id.
+        forgotten: Running trials that Ray does not know any more. New trials get their
+            configurations.
+    """
 
-class LearningSearcher(Searcher):
-    """A searcher that learns from results; its subclasses set up the study and suggest."""
-
-    _limits: Limits
-    _cost: str | None = None
-    _stopped: str
-
-    def __init__(self, metric: Any, mode: Any) -> None:
-        super().__init__(metric=metric, mode=mode)
-        self._study: AskTell | None = None
-        self._param_space: ParamSpace | None = None
-        self._stop_criteria: Mapping[str, Any] = {}
-        # Trial id -> number in the study, None if its configuration is not of the space.
-        self._numbers: dict[str, int | None] = {}
-        self._running: dict[str, Running] = {}
-        # Trials that crashed, which Ray may run again under the same id.
-        self._failed: dict[str, int] = {}
+    def __init__(self, study: AskTell, param_space: ParamSpace, reading: Reading) -> None:
+        self.study, self.param_space, self.reading = study, param_space, reading
+        self.numbers: dict[str, int | None] = {}
+        self.running: dict[str, Running] = {}
+        self.failed: dict[str, int] = {}
+        self.forgotten: list[str] = []
         self._warned: set[str] = set()
 
-    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+    def begin(self, trial_id: str) -> dict[str, Any] | None:
+        """Return the configuration of a new trial; None: every configuration was tried."""
+        self.forgotten = [known for known in self.forgotten if known in self.running]
+        if self.forgotten and trial_id not in self.running:
+            self.hand_over(self.forgotten.pop(0), trial_id)
+        if trial_id in self.running:
+            configuration = self.study.trials[self.running[trial_id].number].configuration
+        elif self.study.is_exhausted:
+            return None
+        else:
+            number, configuration = self.study.ask()
+            self._keep(trial_id, number)
+        return self.param_space.to_config(configuration)
+
+    def report(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Learn from an intermediate result of a trial."""
-        study, trial = self._study, self._resumed(trial_id, config_in(result))
-        if trial is None or study is None:
-            return
-        self._report(study, trial, result)
-        trial.delivered = mark(result)
+        trial = self.resumed(trial_id, config_in(result))
+        if trial is not None:
+            self._report(trial, result)
+            trial.delivered = mark(result)
 
-    def on_trial_complete(
-        self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
-    ) -> None:
-        """Learn from the end of a trial.
-
-        Args:
-            error: Whether it failed, whatever it reported before.
-        """
-        study, trial = self._study, self._resumed(trial_id, config_in(result or {}))
-        if trial is None or study is None:
+    def end(self, trial_id: str, result: Mapping[str, Any] | None, *, error: bool) -> None:
+        """Learn from the end of a trial and its last result; `error` says that it has failed."""
+        trial = self.resumed(trial_id, config_in(result or {}))
+        if trial is None:
             return
-        del self._running[trial_id]
+        del self.running[trial_id]
         if error:
-            self._failed[trial_id] = trial.number
+            self.failed[trial_id] = trial.number
             # A mean that a `Repeater` hands on counts, as it is that of the repeats that did not
             # fail. It has no iteration, unlike every result of a trial.
             result = None if TRAINING_ITERATION in (result or {}) else result
-        value = value_in(self._metric, result or {})
+        value = self.reading.value_in(result or {})
         is_missing = value is None or bool(np.isnan(value).any())
         if result and is_missing and not error:
             self._warn_once(
-                f"Trial {trial_id} has ended without a number for {self._metric!r}, so that it "
-                "counts by its earlier reports, or as failed; it reports "
+                f"Trial {trial_id} has ended without a number for {self.reading.metric!r}, so "
+                "that it counts by its earlier reports, or as failed; it reports "
                 f"{sorted(key for key in map(str, result) if not key.startswith('config/'))}. "
                 "Further ones are not mentioned.",
                 "missing",
             )
-        constraints, cost = self._limits.violations({}), None
+        limits, cost = self.reading.limits, None
+        constraints = limits.violations({})
         if result is not None:
-            constraints = self._limits.violations_of(trial_id, result, self._warn_once)
-            cost = cost_in(result, self._cost, trial_id, self._warn_once)
-        tell = partial(study.tell, trial.number, constraints=constraints, cost=cost)
+            constraints = limits.violations_of(trial_id, result, self._warn_once)
+            cost = cost_in(result, self.reading.cost, trial_id, self._warn_once)
+        tell = partial(self.study.tell, trial.number, constraints=constraints, cost=cost)
         if error and is_missing:
             tell(None)
         elif result is None or value is None:
             # It was stopped while paused, or its last result lacks the metric: its earlier reports
             # count.
-            study.stop(trial.number, constraints=constraints)
+            self.study.stop(trial.number, constraints=constraints)
         elif isinstance(value, tuple):
             tell(value)
         elif TRAINING_ITERATION not in result or mark(result) == trial.delivered:
             # It has ended by itself. Ray does not say so. But if a scheduler or a stop criterion
-            # ends a trial, its last result was not passed to `on_trial_result`, whereas a function
-            # that returns ends with a result that was. (A `Repeater` hands on a mean without an
+            # ends a trial, its last result was not passed to `report`, whereas a function that
+            # returns ends with a result that was. (A `Repeater` hands on a mean without an
             # iteration.)
             tell(value)
         else:
-            self._report(study, trial, result)
-            if self._stopped == "complete" or meets(self._stop_criteria, result):
+            self._report(trial, result)
+            if self.reading.is_complete(result):
                 tell(value)
             else:
                 # A scheduler has stopped it, or it is a class that reported `done=True`, which
                 # ends in the same way: complete if no other trial has got further.
-                study.stop(trial.number, constraints=constraints)
+                self.study.stop(trial.number, constraints=constraints)
 
-    def _resumed(self, trial_id: str, config: Mapping[str, Any]) -> Running | None:
+    def resumed(self, trial_id: str, config: Mapping[str, Any]) -> Running | None:
         """Return a trial that runs, also one that crashed before and runs again.
 
         It may also be unknown, if it began after the state that was restored, or if it crashed
         before and `Tuner.restore(restart_errored=True)` runs it under a new id.
         """
-        if trial_id in self._failed and self._study is not None:
-            number = self._failed.pop(trial_id)
-            self._study.restart(number)
-            self._running[trial_id] = Running(number)
-        elif trial_id not in self._running and trial_id not in self._numbers:
+        if trial_id in self.failed:
+            number = self.failed.pop(trial_id)
+            self.study.restart(number)
+            self._keep(trial_id, number)
+        elif trial_id not in self.running and trial_id not in self.numbers and config:
             self._adopt(trial_id, config)
-        if trial_id not in self._running:
+        if trial_id not in self.running:
             logger.debug("Trial %s is not running, so that its result is ignored.", trial_id)
-        return self._running.get(trial_id)
+        return self.running.get(trial_id)
+
+    def hand_over(self, trial_id: str, successor: str) -> None:
+        """Give the configuration of a running trial that Ray has forgotten to another trial."""
+        number = self.running.pop(trial_id).number
+        del self.numbers[trial_id]
+        self.study.restart(number)
+        self._keep(successor, number)
+
+    def explanation(self, trial_id: str) -> Explanation:
+        """Say where the configuration of a trial came from; a ValueError: there is no such one."""
+        is_known = trial_id in [*self.numbers]  # a list, as what is given may have no hash
+        require(is_known, "trial_id", trial_id, "that of a trial of this search")
+        number = self.numbers[trial_id]
+        return Explanation("unknown") if number is None else self.study.explain(number)
+
+    def keys(self) -> list[Hashable]:
+        """Return a key of the parameters of each trial of the study, without constants."""
+        names, given = self.study.space.names, [trial.configuration for trial in self.study.trials]
+        return [match_key({n: part[n] for n in names if n in part}) for part in given]
+
+    def _keep(self, trial_id: str, number: int) -> None:
+        self.numbers[trial_id], self.running[trial_id] = number, Running(number)
 
     def _adopt(self, trial_id: str, config: Mapping[str, Any]) -> None:
-        if self._study is None or self._param_space is None or not config:
-            return
         try:
-            configuration = self._param_space.to_configuration(config)
-            number = self._restarted(self._study, configuration)
+            configuration = self.param_space.to_configuration(config)
+            number = self._restarted(configuration)
             if number is None:
-                number = self._study.add(configuration, None, state=TrialState.RUNNING)
+                number = self.study.add(configuration, None, state=TrialState.RUNNING)
         except ValueError as error:
-            self._numbers[trial_id] = None
+            self.numbers[trial_id] = None
             text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "
             self._warn_once(f"{text}{error} Further ones are not mentioned.", "unknown")
         else:
-            self._numbers[trial_id] = number
-            self._running[trial_id] = Running(number)
+            self._keep(trial_id, number)
 
-    def _restarted(self, study: AskTell, configuration: Mapping[str, Any]) -> int | None:
+    def _restarted(self, configuration: Mapping[str, Any]) -> int | None:
         """Begin the first crashed trial of a configuration again, and return its number."""
-        keys = keys_of_trials(study) if self._failed else []
-        for trial_id, number in self._failed.items():
+        keys = self.keys() if self.failed else []
+        for trial_id, number in self.failed.items():
             if keys[number] == match_key(dict(configuration)):
-                del self._failed[trial_id]
-                study.restart(number)
+                del self.failed[trial_id]
+                self.study.restart(number)
                 return number
         return None
+
+    def _report(self, trial: Running, result: Mapping[str, Any]) -> None:
+        """Report an intermediate value; with several objectives only final values count."""
+        iteration = number_of(result.get(TRAINING_ITERATION))
+        value = self.reading.value_in(result)
+        if isinstance(value, float) and math.isfinite(iteration):
+            if trial.delivered and iteration < number_of(trial.delivered[0]):
+                self.study.restart(trial.number)  # after a crash, or a pause without a checkpoint
+            self.study.report(trial.number, iteration, value)
 
     def _warn_once(self, text: str, topic: str) -> None:
         if topic not in self._warned:
             self._warned.add(topic)
             logger.warning("%s", text)
-
-    def _report(self, study: AskTell, trial: Running, result: Mapping[str, Any]) -> None:
-        """Report an intermediate value; with several objectives only final values count."""
-        iteration = number_of(result.get(TRAINING_ITERATION))
-        value = value_in(self._metric, result)
-        if isinstance(value, float) and math.isfinite(iteration):
-            if trial.delivered and iteration < number_of(trial.delivered[0]):
-                study.restart(trial.number)  # after a crash, or a pause without a checkpoint
-            study.report(trial.number, iteration, value)
-
-    def on_pause(self, trial_id: str) -> None:
-        """Do nothing: a paused trial counts by what it has reported (`HyperBandForBOHB` asks)."""
-
-    def on_unpause(self, trial_id: str) -> None:
-        """Do nothing: a trial that goes on reports more (`HyperBandForBOHB` asks)."""

@@ -10,18 +10,26 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
+from ray.tune.search import Searcher
 
-from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import DURATION, check_past, checked_cost_name, seed_from
-from dre_plugins.adapters.common.past_tasks import learnt_prior
+from dre_plugins.adapters.common.options import check_past, seed_from
 from dre_plugins.adapters.ray_tune import arguments
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import Running, logger
-from dre_plugins.adapters.ray_tune.state import RestorableSearcher
-from dre_plugins.engine.settings import require
+from dre_plugins.adapters.ray_tune.history import RayTrials, Reading, logger
+from dre_plugins.adapters.ray_tune.state import (
+    RESTORED,
+    StateFiles,
+    attributes_in,
+    newest,
+    read,
+    state_of,
+    write,
+)
+from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
 from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
@@ -29,11 +37,10 @@ from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.memory import GivenMemory, is_wanted
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
-from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
 
 
-class DRESearch(RestorableSearcher):
+class DRESearch(Searcher):
     """Search algorithm using Deep Ranking Ensembles in turns with a universal prior.
 
     By default, trials 0 to 3 are spread over the space; if the parameters are those of a common
@@ -155,31 +162,29 @@ class DRESearch(RestorableSearcher):
         valid: Valid | None = None,
     ) -> None:
         metric, mode = arguments.checked_objectives(metric, mode)
-        super().__init__(metric, mode)
-        self.identity = secrets.token_hex()
-        require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
-        self._seed = None if seed is None else seed_from(seed)
-        self._stopped = stopped
-        options: dict[str, Any] = {
-            "n_startup_trials": n_startup_trials,
-            "allow_duplicates": allow_duplicates,
-            "failed": failed,
-        }
-        checked = checked_settings(settings).for_recommender(**options)
-        self._ordered = checked.order_numeric_choices
+        super().__init__(metric, mode)  # type: ignore[arg-type]  # lists for several objectives
+        self.identity = secrets.token_hex()  # the same in all copies of a search
+        self._allow_duplicates = allow_duplicates
+        options = {"n_startup_trials": n_startup_trials, "allow_duplicates": allow_duplicates}
+        checked = checked_settings(settings).for_recommender(**options, failed=failed)
+        seed = None if seed is None else seed_from(seed)
         Memory.of(memory)  # says what is wrong with it
-        self._options: dict[str, Any] = {**options, "settings": settings, "memory": memory}
-        self._valid = valid
         check_past("past_results", past_results, prior)
-        self._prior = prior_from(prior, checked.preset)
-        self._past_results = past_results
-        self._limits = Limits.of(constraints)
-        name = checked_cost_name(cost, "a metric")
-        self._cost = TIME_TOTAL_S if name == DURATION else name
-        self._points, self._evaluated = arguments.initial_points(
-            points_to_evaluate, evaluated_rewards
+        points, evaluated = arguments.initial_points(points_to_evaluate, evaluated_rewards)
+        self._given = arguments.StudyArguments(
+            options={**options, "failed": failed, "settings": settings, "seed": seed},
+            prior=prior_from(prior, checked.preset),
+            past_results=past_results,
+            points=points,
+            evaluated=evaluated,
+            memory=memory,
+            valid=valid,
         )
-        self._param_space = None if space is None else self._converted(space)
+        self._reading = Reading.of(metric, constraints, cost, stopped)
+        self._files = StateFiles()
+        self._trials: RayTrials | None = None
+        self._ordered = checked.order_numeric_choices
+        self._param_space = None if space is None else ParamSpace.of(space, ordered=self._ordered)
         if self._param_space is not None and metric and mode:
             self._begin(self._param_space)
 
@@ -190,8 +195,8 @@ class DRESearch(RestorableSearcher):
         The sources are those of `dre_plugins.Recommender`; "enqueued" counts points to evaluate,
         "unsaved" states that could not be written.
         """
-        stats = Counter() if self._study is None else Counter(self._study.stats)
-        return stats + Counter(unsaved=self._n_unsaved)
+        stats = Counter() if self._trials is None else Counter(self._trials.study.stats)
+        return stats + Counter(unsaved=self._files.n_unsaved)
 
     @property
     def study(self) -> AskTell:
@@ -200,12 +205,7 @@ class DRESearch(RestorableSearcher):
         Raises:
             ValueError: If the search has not begun.
         """
-        if self._study is None:
-            raise ValueError(
-                "The search has not begun here. If Ray's client runs it elsewhere, "
-                "DRESearch().restore_from_dir(FOLDER) reads it from the experiment."
-            )
-        return self._study
+        return self._begun().study
 
     def explain(self, trial_id: str) -> Explanation:
         """Say where the configuration of a trial came from and what was expected of it.
@@ -215,10 +215,7 @@ class DRESearch(RestorableSearcher):
         Raises:
             ValueError: If the search knows no such trial.
         """
-        is_known = trial_id in [*self._numbers]  # a list, as what is given may have no hash
-        require(is_known, "trial_id", trial_id, "that of a trial of this search")
-        number = self._numbers[trial_id]
-        return Explanation("unknown") if number is None else self.study.explain(number)
+        return self._begun().explanation(trial_id)
 
     # ---- setting up
 
@@ -233,108 +230,81 @@ class DRESearch(RestorableSearcher):
         metric, mode = arguments.checked_objectives(metric, mode)
         metric = arguments.only("metric", self._metric, metric)
         mode = arguments.only("mode", self._mode, mode)
-        given = self._converted(config)
-        ours = self._param_space
-        if ours is None:
-            param_space = given
-        elif not given.space.n_parameters or given.searches_like(ours):
-            param_space = ours.beside(given)
-        else:
-            raise ValueError(
-                f"DRESearch searches {list(ours.space.names)} already, and the param_space of the "
-                f"Tuner has other domains, of {list(given.space.names)}; give all of them in one "
-                "place, and use a new DRESearch for a new param_space."
-            )
+        given = ParamSpace.of(config, ordered=self._ordered)
+        param_space = arguments.joined_space(self._param_space, given)
         self._metric, self._mode, self._param_space = metric, mode, param_space
         stop = spec.get("stop")
-        self._stop_criteria = dict(stop) if isinstance(stop, Mapping) else {}
-        if self._study is None:
+        criteria = dict(stop) if isinstance(stop, Mapping) else {}
+        self._reading = replace(self._reading, metric=metric, stop_criteria=criteria)
+        if self._trials is None:
             self._begin(param_space)
+        else:
+            self._trials.param_space, self._trials.reading = param_space, self._reading
         return True
 
-    def _begin(self, param_space: ParamSpace) -> None:
-        """Check what can be checked, and begin the study if nothing has to be learnt first.
+    def _begin(self, param_space: ParamSpace, *, may_wait: bool = True) -> None:
+        """Check what can be checked, and begin the study unless it has to learn something first.
 
         `Tuner.restore` calls this before it restores the state. The state has the prior of past
-        results, which may not exist any more, so they are not read here. Nor is a memory, which
-        would take this for one more study that learns.
+        results, which may not exist any more, so they are read at the first suggestion only, as is
+        a memory, which would take this for one more study that learns.
         """
-        self._require_objective(param_space)
-        arguments.check_rule(self._valid, param_space)
-        self._options["memory"] = arguments.memory_for(self._options["memory"], param_space)
-        if self._past_results is None and not is_wanted(self._options["memory"]):
-            self._set_up(param_space)
-        else:
-            arguments.check_points(
-                param_space, self._points, self._evaluated, self._mode, self._valid
-            )
+        metric = arguments.required_objective(param_space, self._metric, self._mode)
+        self._metric, self._reading = metric, replace(self._reading, metric=metric)
+        if may_wait:
+            self._given = self._given.on(param_space)
+            if self._given.past_results is not None or is_wanted(self._given.memory):
+                arguments.check_points(self._given, param_space, self._mode)
+                return
+        study = arguments.study_of(self._given, param_space, self._mode, self._reading)
+        self._trials = RayTrials(study, param_space, self._reading)
+        self._given = self._given.used()
 
-    def _converted(self, space: Mapping[str, Any]) -> ParamSpace:
-        if not isinstance(space, Mapping):
-            raise ValueError(f"space must be a dictionary of Ray Tune's domains, got {space!r}.")
-        return ParamSpace.of(space, ordered=self._ordered)
-
-    def _set_up(self, param_space: ParamSpace) -> AskTell:
-        """Begin the study, now that the parameter space is known."""
-        self._require_objective(param_space)
-        is_empty = not param_space.space.n_parameters
-        if is_empty:
-            logger.warning("There are constants only: all trials get the same configuration.")
-        prior = None if is_empty else self._prior
-        if self._past_results is not None and not is_empty:
-            past, space = self._past_results, param_space.space
-            tasks = arguments.past_tasks(past, self._metric, self._mode, space, self._limits)
-            prior = learnt_prior(tasks, logger)
-        study = AskTell(
-            param_space.space,
-            direction=arguments.directions_of(self._mode),
-            seed=self._seed,
-            prior=prior,
-            logger=logger,
-            framework="ray-tune",
-            name=self._metric if isinstance(self._metric, str) else "",
-            valid=arguments.rule_on(self._valid, param_space),
-            **self._options,
-        )
-        arguments.add_points(study, param_space, self._points, self._evaluated)
-        self._study, self._param_space = study, param_space
-        # Deleted, as the study has them now and they would make every saved state larger.
-        self._points, self._evaluated, self._prior, self._past_results = [], [], None, None
-        return study
-
-    def _require_objective(self, param_space: ParamSpace) -> None:
-        if self._metric is None and self._mode is not None:
-            self._metric = DEFAULT_METRIC  # reported for trainables that return a number
-        if param_space.space.n_parameters and not (self._metric and self._mode):
+    def _begun(self) -> RayTrials:
+        if self._trials is None:
             raise ValueError(
-                f"DRESearch needs a metric and a mode, got {self._metric!r} and {self._mode!r}: "
-                "DRESearch(metric=..., mode='min'), or tune.TuneConfig(metric=..., mode='min') "
-                "of a Tuner with a param_space."
+                "The search has not begun here. If Ray's client runs it elsewhere, "
+                "DRESearch().restore_from_dir(FOLDER) reads it from the experiment."
             )
+        return self._trials
 
-    # ---- suggesting
+    # ---- suggesting and learning
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
         """Return the configuration of a new trial, or `FINISHED` if none is left."""
-        study = self._study
         if self._param_space is None:
             raise ValueError(
                 "DRESearch has nothing to search: give it a space, or the Tuner a param_space "
                 "(Tuner.restore too, if the state of the experiment could not be read)."
             )
-        if study is None:
-            study = self._set_up(self._param_space)
-        self._take_over(trial_id)
-        if trial_id in self._running:
-            configuration = study.trials[self._running[trial_id].number].configuration
-            return self._param_space.to_config(configuration)
-        if study.is_exhausted:
+        if self._trials is None:
+            self._begin(self._param_space, may_wait=False)
+        config = self._begun().begin(trial_id)
+        if config is None:
             logger.info("Every configuration was tried, so that no more trials begin.")
-            return self.FINISHED  # type: ignore[return-value]  # what Ray documents
-        number, configuration = study.ask()
-        self._numbers[trial_id] = number
-        self._running[trial_id] = Running(number)
-        return self._param_space.to_config(configuration)
+        return self.FINISHED if config is None else config  # type: ignore[return-value]
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        """Learn from an intermediate result of a trial."""
+        if self._trials is not None:
+            self._trials.report(trial_id, result)
+
+    def on_trial_complete(
+        self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Learn from the end of a trial.
+
+        Args:
+            error: Whether it failed, whatever it reported before.
+        """
+        if self._trials is not None:
+            self._trials.end(trial_id, result, error=error)
+
+    def on_pause(self, trial_id: str) -> None:
+        """Do nothing: a paused trial counts by what it has reported (`HyperBandForBOHB` asks)."""
+
+    def on_unpause(self, trial_id: str) -> None:
+        """Do nothing: a trial that goes on reports more (`HyperBandForBOHB` asks)."""
 
     # ---- what was evaluated elsewhere
 
@@ -360,15 +330,68 @@ class DRESearch(RestorableSearcher):
             ValueError: If the configuration is not complete or not of the space, or the value is
                 no number.
         """
-        values = [number_of(reported) for reported in intermediate_values or ()]
-        rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
-        state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
-        given = arguments.checked_value("value", value)
-        result: dict[str, Any] = {"value": given, "state": state, "rungs": rungs}
-        if self._study is None or self._param_space is None:
-            point = dict(parameters), result
-            if self._param_space is not None and self._mode:
-                arguments.check_points(self._param_space, [], [point], self._mode, None)
-            self._evaluated.append(point)
-        else:
-            self._study.add(self._param_space.to_configuration(parameters), **result)
+        point = arguments.evaluated_point(
+            parameters, value, intermediate_values, error=error, pruned=pruned
+        )
+        given = replace(self._given, evaluated=[*self._given.evaluated, point])
+        if self._trials is not None:
+            arguments.add_points(given, self._trials.study, self._trials.param_space)
+            return
+        if self._param_space is not None and self._mode:
+            arguments.check_points(given, self._param_space, self._mode)
+        self._given = given
+
+    # ---- the state on disk
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of everything that a search needs to go on in the same way."""
+        return state_of(self.__dict__)
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Become what `get_state` has returned, arguments included.
+
+        Raises:
+            ValueError: If it is no such state, or one of another version.
+        """
+        self.__dict__.update(attributes_in(state))
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write the state to a file atomically.
+
+        It is a pickle, as all states of Ray Tune are: restore none that you do not trust.
+        """
+        write(Path(checkpoint_path), self.get_state())
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Read the state from a file that `save` wrote.
+
+        Raises:
+            ValueError: If it is the state of something else, of another version, or not whole.
+        """
+        self.set_state(read(Path(checkpoint_path)))
+        RESTORED[self.identity] = self
+
+    def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
+        """Write the state into the folder of an experiment, and keep the previous one.
+
+        If it cannot be written, the experiment goes on: one warning.
+        """
+        if self._trials is not None:
+            end_with_experiment(self._trials, Path(checkpoint_dir))
+        self._files.write(self, Path(checkpoint_dir), session_str)
+
+    def restore_from_dir(self, checkpoint_dir: str) -> None:
+        """Read the newest state in the folder of an experiment that is whole.
+
+        Trials that ended later are learnt from Ray's own record.
+
+        Raises:
+            RuntimeError: If there is none.
+        """
+        folder = Path(checkpoint_dir)
+        state, superseded = newest(folder)
+        self.set_state(state)
+        self._files.superseded = superseded
+        RESTORED[self.identity] = self
+        if self._trials is not None:
+            catch_up(self._trials, folder, allow_duplicates=self._allow_duplicates)

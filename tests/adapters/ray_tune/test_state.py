@@ -106,7 +106,7 @@ def test_a_trial_whose_failure_was_missed_has_failed_whatever_it_reported(tmp_pa
         if place == 0:
             search.on_trial_result(name, best)
     unheard, silent = ("ERROR", trials["t5"][1], best), ("ERROR", trials["t6"][1], {})
-    del search._numbers["t5"], search._running["t5"]
+    del search._trials.numbers["t5"], search._trials.running["t5"]
     again = restored(tmp_path, {**trials, "t5": unheard, "t6": silent}, search)
     assert worker.states(again) == [
         *("complete", "complete", "complete", "failed", "failed", "running", "failed", "failed")
@@ -194,7 +194,7 @@ def test_repeats_without_an_index_are_no_news_either(tmp_path: Path) -> None:
 
 def test_repeats_count_where_they_may_have_been_suggested(tmp_path: Path) -> None:
     search, trials = known_to_ray(2, 1)
-    search._options["allow_duplicates"] = True
+    search._allow_duplicates = True
     trials["t9"] = ended(None, "t9", trials["t0"][1], 9.0)
     assert len(restored(tmp_path, trials, search).study.trials) == len(search.study.trials) + 1
 

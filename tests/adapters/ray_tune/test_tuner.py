@@ -320,8 +320,7 @@ def test_crashed_trials_that_are_run_again_count_again(way: str, tmp_path: Path)
     assert tuner.fit().num_errors == 0
     restored = DRESearch()
     restored.restore_from_dir(str(tmp_path / "study"))
-    assert restored._study is not None
-    assert [trial.state.value for trial in restored._study.trials] == ["complete"] * 6
+    assert [trial.state.value for trial in restored.study.trials] == ["complete"] * 6
 
 
 def test_limits_of_a_run_complete_trials(fit: Callable[..., Any]) -> None:

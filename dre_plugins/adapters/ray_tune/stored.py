@@ -1,0 +1,144 @@
+"""What Ray has stored about its trials, and what a search learns from it.
+
+The state of a search may be older or newer than Ray's own record of its trials, which decides how
+the experiment goes on. So a restored search learns from that record about trials that it has
+missed, and suggests again the configurations of trials that Ray has forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ray import cloudpickle
+from ray.tune.search.repeater import TRIAL_INDEX
+
+from dre_plugins.adapters.ray_tune.history import RayTrials, logger
+from dre_plugins.adapters.ray_tune.sources import ENDED, flat
+from dre_plugins.engine.files import regular
+from dre_plugins.space.base import match_key
+
+# Files that Ray writes itself, and how it writes objects there.
+TRIALS = "experiment_state-*.json"
+OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
+# Of each trial they hold a text of JSON with this line while it runs; its parameters are indented.
+RUNNING = json.dumps(json.dumps({"status": "RUNNING"}, indent=2)[1:-2])[1:-1].encode()
+# All that reading these files may raise; of their objects, classes may be gone.
+_DAMAGES = (
+    *(AttributeError, EOFError, ImportError, LookupError, OSError, TypeError, ValueError),
+    pickle.UnpicklingError,
+)
+
+
+class StoredTrial(NamedTuple):
+    """Hold what Ray has stored about a trial."""
+
+    trial_id: str
+    status: str
+    config: Mapping[str, Any]
+    result: Mapping[str, Any]
+
+
+def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None:
+    """Learn from trials that began or ended after the state, and that Ray will not continue.
+
+    A trial whose end was missed counts as stopped at its last result, or as failed if Ray says
+    so. Of trials with the configuration of another one, as a `Repeater` runs them, the one that
+    is known counts.
+    """
+    stored = {trial.trial_id: trial for trial in _stored_trials(folder)}
+    # The searcher of a `Repeater` knows the first of several trials, which end together.
+    if not stored or any(TRIAL_INDEX in trial.config for trial in stored.values()):
+        return
+    twins = {} if allow_duplicates else _by_configuration(trials)
+    for trial_id, trial in stored.items():
+        twin = None if trial_id in trials.numbers else twins.get(_key(trials, trial.config))
+        if twin in stored:
+            trials.numbers[trial_id] = trials.numbers[twin]
+        elif twin in trials.running:
+            trials.hand_over(twin, trial_id)
+        has_ended = trial_id in trials.numbers and trial_id not in trials.running
+        has_recovered = trial_id in trials.failed and trial.status == "TERMINATED"
+        if not has_ended or has_recovered:
+            _end_as_stored(trials, trial)
+    going_on = {trial_id for trial_id, trial in stored.items() if trial.status not in ENDED}
+    trials.forgotten = [known for known in trials.running if known not in going_on]
+
+
+def end_with_experiment(trials: RayTrials, folder: Path) -> None:
+    """End the trials that Ray has stopped at the end of an experiment, without saying so."""
+    stored = _stored_trials(folder, is_over=True) if trials.running else []
+    if any(trial.status not in ENDED or TRIAL_INDEX in trial.config for trial in stored):
+        return
+    for trial in stored:
+        # Of what has ended by itself, a wrapper of this search may tell later.
+        if trial.trial_id in trials.running and not trial.result.get("done"):
+            _end_as_stored(trials, trial)
+
+
+def _end_as_stored(trials: RayTrials, trial: StoredTrial) -> None:
+    """End a trial as Ray has stored it, except one that was stopped before it reported."""
+    running = trials.resumed(trial.trial_id, trial.config)
+    has_failed, result = trial.status == "ERROR", flat(trial.result)
+    if running is None or trial.status not in ENDED or not (result or has_failed):
+        return
+    if not result.get("done"):
+        running.delivered = None  # it has not ended by itself, but with the experiment
+    trials.end(trial.trial_id, result or None, error=has_failed)
+
+
+def _by_configuration(trials: RayTrials) -> dict[Hashable, str]:
+    """Return the trials that have not failed, by configuration."""
+    keys = trials.keys()
+    return {
+        keys[number]: trial_id
+        for trial_id, number in trials.numbers.items()
+        if number is not None and trial_id not in trials.failed
+    }
+
+
+def _key(trials: RayTrials, config: Mapping[str, Any]) -> Hashable:
+    """Return the key of a configuration of Ray, None if it is not of the space."""
+    try:
+        return match_key(trials.param_space.to_configuration(config)) if config else None
+    except ValueError:  # a warning follows when the trial is adopted
+        return None
+
+
+def _stored_trials(folder: Path, *, is_over: bool = False) -> list[StoredTrial]:
+    """Return Ray's last record of its trials; empty if it is damaged.
+
+    With `is_over` it is also empty if a trial runs, which is seen without parsing the record.
+    """
+    newest = sorted(folder.glob(TRIALS))[-1:]
+    try:
+        if is_over and any(RUNNING in regular(file).read_bytes() for file in newest):
+            return []
+        return [
+            StoredTrial(
+                str(trial["trial_id"]),
+                str(trial["status"]),
+                _with_objects(trial["config"]),
+                _with_objects(results.get("last_result") or {}),
+            )
+            for file in newest
+            for texts in json.loads(regular(file).read_bytes())["trial_data"]
+            for trial, results in [map(json.loads, texts)]
+        ]
+    except _DAMAGES as error:
+        logger.debug("What Ray has written about its trials cannot be read: %s", error)
+        return []
+
+
+def _with_objects(item: Any) -> Any:
+    """Return JSON data with the objects that Ray has pickled into it."""
+    if isinstance(item, list):
+        return [_with_objects(part) for part in item]
+    if not isinstance(item, dict):
+        return item
+    if item.items() >= OBJECT.items():
+        return cloudpickle.loads(bytes.fromhex(item["value"]))
+    return {key: _with_objects(value) for key, value in item.items()}
