@@ -58,7 +58,7 @@ PRIVATE_USE = {
 # Where a pickle is read, and why: the state of a searcher holds a parameter space, whose choices
 # may be any Python objects; Ray's own state beside it is one as well, and so is a tuner of Syne
 # Tune. Never weights or metadata.
-UNPICKLING = {"adapters/ray_tune/state.py", "adapters/syne_tune/state.py"}
+UNPICKLING = {f"adapters/{p}.py" for p in ("ray_tune/state", "ray_tune/stored", "syne_tune/state")}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOM_MODULES = [path for path in MODULES if path.parent != PACKAGE]
