@@ -61,7 +61,8 @@ def _records_of_frameworks(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Let `caplog` receive the records of the loggers of frameworks."""
     ours = logging.getLogger("optuna.dre_plugins")  # `_quiet_optuna` silences only Optuna's
     ours.setLevel(logging.WARNING)
-    logging.getLogger("syne_tune").setLevel(logging.NOTSET)  # a benchmark makes it silent
+    for name in ("ray", "syne_tune"):  # a cluster or a benchmark makes them silent
+        logging.getLogger(name).setLevel(logging.NOTSET)
     handlers = [_Forwarding(logging.getLogger(name), caplog.handler) for name in ("optuna", "ray")]
     for handler in handlers:
         handler.logger.addHandler(handler)
