@@ -6,11 +6,11 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.explanation import Explanation, Suggestion
+from dre_plugins.recommend.branch_starts import with_favourites
+from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.prior import UNIVERSAL, LoadedPrior, PriorLike, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -105,42 +105,9 @@ class RecordingRecommender:
             suggestions += self._new(prior=UNIVERSAL).suggest(
                 [*history, *pending], count - n_turns, index=index + n_turns, fixed=fixed
             )
-        return self._with_branch_starts(suggestions, history, fixed)
-
-    def _with_branch_starts(
-        self, suggestions: Sequence[Suggestion], history: Sequence[Trial], fixed: Mapping[str, Any]
-    ) -> list[Suggestion]:
-        """Begin each branch of a conditional space with the best values of its learner's prior.
-
-        Parameters that are in no trial yet get these values; the others keep theirs. If the whole
-        space is that of one learner, its portfolio is used in the start-up trials instead.
-        """
-        space, prior = self._recommender.space, self._prior
-        is_one_learner = bool(self.prior_summary)
-        has_startup = is_one_learner or self._recommender.settings.n_startup_trials
-        if not isinstance(prior, RecognisedPrior) or has_startup:
-            return [*suggestions]
-        children = {condition.child for condition in space.conditions}
-        tried = {*fixed, *chain.from_iterable(trial.configuration for trial in history)}
-        begun = []
-        for suggestion in suggestions:
-            new = (children & {*suggestion.configuration}) - tried
-            tried |= {*suggestion.configuration}
-            values = prior.favourite({n: d for n, d in space.domains.items() if n in new})
-            begun.append(self._with_values(suggestion, values))
-        return begun
-
-    def _with_values(self, suggestion: Suggestion, values: Mapping[str, Any]) -> Suggestion:
-        """Return a suggestion with other values, or unchanged if these may not be tried."""
-        space, stats = self._recommender.space, self._recommender.stats
-        wanted = {**suggestion.configuration, **values}
-        (units,) = space.to_units([wanted])
-        are_same = space.to_configuration(units).keys() == wanted.keys()
-        if not (values and are_same and self._recommender.rule.allows(wanted)):
-            return suggestion
-        stats.subtract([suggestion.source])
-        stats["prior"] += 1
-        return Suggestion(wanted, units, Explanation("prior"))
+        if isinstance(self._prior, RecognisedPrior):
+            return with_favourites(suggestions, self._prior, self._recommender, history, fixed)
+        return suggestions
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""

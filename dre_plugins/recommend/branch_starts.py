@@ -1,0 +1,53 @@
+"""The first trial of a branch that belongs to a common learner starts from the learner's prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from dre_plugins.recommend.explanation import Explanation, Suggestion
+from dre_plugins.recommend.prior import RecognisedPrior
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.trials import Trial
+
+
+def with_favourites(
+    suggestions: Sequence[Suggestion],
+    prior: RecognisedPrior,
+    recommender: Recommender,
+    history: Sequence[Trial],
+    fixed: Mapping[str, Any],
+) -> list[Suggestion]:
+    """Begin each branch of a conditional space with the best values of its learner's prior.
+
+    Parameters that are in no trial yet get these values; the others keep theirs. If the whole
+    space is that of one learner, its portfolio is used in the start-up trials instead.
+    """
+    if recommender.prior_summary or recommender.settings.n_startup_trials:
+        return [*suggestions]
+    domains = recommender.space.domains
+    children = {condition.child for condition in recommender.space.conditions}
+    tried = {*fixed, *chain.from_iterable(trial.configuration for trial in history)}
+    begun = []
+    for suggestion in suggestions:
+        new = (children & {*suggestion.configuration}) - tried
+        tried |= {*suggestion.configuration}
+        values = prior.favourite({name: domains[name] for name in domains if name in new})
+        begun.append(_with_values(suggestion, values, recommender))
+    return begun
+
+
+def _with_values(
+    suggestion: Suggestion, values: Mapping[str, Any], recommender: Recommender
+) -> Suggestion:
+    """Return a suggestion with other values, or unchanged if these may not be tried."""
+    space, stats = recommender.space, recommender.stats
+    wanted = {**suggestion.configuration, **values}
+    (units,) = space.to_units([wanted])
+    are_same = space.to_configuration(units).keys() == wanted.keys()
+    if not (values and are_same and recommender.rule.allows(wanted)):
+        return suggestion
+    stats.subtract([suggestion.source])
+    stats["prior"] += 1
+    return Suggestion(wanted, units, Explanation("prior"))
