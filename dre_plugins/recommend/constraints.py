@@ -55,8 +55,8 @@ class Constraint:
 
 
 def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
-    """Return the constraints of a history, in order of first appearance of their names."""
-    names = dict.fromkeys(name for trial in history for name in trial.constraints)
+    """Return the constraints of a history in the order of their names."""
+    names = sorted({name for trial in history for name in trial.constraints})
     constraints = []
     for name in names:
         violations = np.array([trial.constraints.get(name, math.nan) for trial in history])

@@ -120,14 +120,15 @@ class _Numeric(Domain):
         if not ranges.are_finite(values):
             value = next(value for value in values if not ranges.is_finite(value))
             raise ValueError(f"{value!r} is not a finite number, which {self!r} needs.")
-        if self._grid is None:
-            units = self._positions(np.array(values, dtype=np.float64))
-        elif self.is_binned:
-            numbers = np.array(values, dtype=np.float64)
-            units = self._bin_units(self._grid.steps(values), numbers, self._grid)
-        else:
-            n = self._grid.n
-            units = np.array([(2 * self._grid.nearest(v) + 1) / (2 * n) for v in values])
+        numbers = np.array(values, dtype=np.float64)
+        with np.errstate(over="ignore"):  # overflows are clipped
+            if self._grid is None:
+                units = self._positions(numbers)
+            elif self.is_binned:
+                units = self._bin_units(self._grid.steps(values), numbers, self._grid)
+            else:
+                n = self._grid.n
+                units = np.array([(2 * self._grid.nearest(v) + 1) / (2 * n) for v in values])
         return np.minimum(np.maximum(units, -FARTHEST), 1.0 + FARTHEST)
 
     def number_units(self, numbers: Array) -> Array:

@@ -46,10 +46,10 @@ def tuned(violation_of, n: int = 30, seed: int = 0, **settings) -> AskTell:
 
 
 def test_what_is_known_of_each_constraint() -> None:
-    history = [trial(a=1.0), trial(b=-1.0, a=math.nan), trial(), trial(a=-2.0, b=0.0)]
-    a, b = constraints_of(history)
-    assert a.trials.tolist() == [0, 3] and a.is_met.tolist() == [False, True]
-    assert b.trials.tolist() == [1, 3] and b.is_met.all()
+    history = [trial(b=-1.0, a=math.nan), trial(a=1.0), trial(), trial(a=-2.0, b=0.0)]
+    a, b = constraints_of(history)  # by name, whatever the order in which trials state them
+    assert a.trials.tolist() == [1, 3] and a.is_met.tolist() == [False, True]
+    assert b.trials.tolist() == [0, 3] and b.is_met.all()
     assert feasible(history).tolist() == [False, False, False, True]
 
 

@@ -189,6 +189,7 @@ class TestManyNumbers:
         found = domain.number_units(np.array([np.nan, -1.7e308, 0.0, 1.7e308]))
         assert np.isnan(found).tolist() == [True, False, False, False]
         assert (np.diff(found[1:]) >= 0).all() and (np.abs(found[1:]) <= 10).all()
+        assert domain.to_units([-1.7e308, 0.0, 1.7e308]) == pytest.approx(found[1:])
 
     @pytest.mark.parametrize(
         "domain",
