@@ -127,8 +127,10 @@ class _Numeric(Domain):
             elif self.is_binned:
                 units = self._bin_units(self._grid.steps(values), numbers, self._grid)
             else:
-                n = self._grid.n
-                units = np.array([(2 * self._grid.nearest(v) + 1) / (2 * n) for v in values])
+                n, nearest = self._grid.n, map(self._grid.nearest, values)
+                # Clipped before the division, as a quotient may be too large for a float.
+                near = [min(max(k, -10 * n), 11 * n) for k in nearest]
+                units = np.array([(2 * k + 1) / (2 * n) for k in near])
         return np.minimum(np.maximum(units, -FARTHEST), 1.0 + FARTHEST)
 
     def number_units(self, numbers: Array) -> Array:

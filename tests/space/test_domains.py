@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.conditions import listed_values
@@ -181,6 +181,7 @@ class TestManyNumbers:
         assert found[0] < found[1] == found[2] == domain.snap(found)[1] < found[3]
         np.testing.assert_array_equal(domain.number_units(np.array(values)), found)
 
+    @example(Float(0.0, 0.5, step=1e-14))
     @given(floats() | integers() | normals | step_normals)
     def test_nothing_overflows_and_nan_passes(self, domain: Numeric) -> None:
         numbers = domain.numbers(np.array([np.nan, -1.0, 2.0]))
