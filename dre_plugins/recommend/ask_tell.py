@@ -104,7 +104,7 @@ class AskTell(KeptTrials):
         random: a space-filling start-up point
     """
 
-    DERIVED = ("_recommenders", "_rule")
+    DERIVED = ("_recommenders", "rule")
     is_recorded = True
 
     def __init__(
@@ -158,7 +158,7 @@ class AskTell(KeptTrials):
         self._recommenders = self._new_recommenders()
 
     def _new_recommenders(self) -> RecordingRecommender:
-        self._rule = Rule(self.space, self._valid, seed=self._seed)
+        self.rule = Rule(self.space, self._valid, seed=self._seed)
         recommender = partial(
             Recommender,
             self.space,
@@ -167,7 +167,7 @@ class AskTell(KeptTrials):
             stats=self.stats,
             n_objectives=len(self.directions),
             logger=self._logger,
-            rule=self._rule,
+            rule=self.rule,
         )
         return RecordingRecommender(recommender, self._prior, self._memory, self._remembered)
 
@@ -176,7 +176,7 @@ class AskTell(KeptTrials):
     def is_exhausted(self) -> bool:
         """Whether every configuration of a finite space was asked for."""
         may_differ = bool(self._queue) or self._settings.allow_duplicates
-        return not may_differ and configurations.has_tried_all(self._rule, self._trials)
+        return not may_differ and configurations.has_tried_all(self.rule, self._trials)
 
     @locked
     def recommend(self) -> Recommendation[Trial]:
@@ -212,7 +212,8 @@ class AskTell(KeptTrials):
         """
         require(len(self.directions) == 1, "the number of objectives", len(self.directions), "1")
         check_n_ahead(n_ahead)
-        return expected_gain(self.space, self.history(), self._trials, n_ahead=n_ahead)
+        history = self.history()
+        return expected_gain(self.space, history, self._trials, n_ahead=n_ahead, rule=self.rule)
 
     # ---- asking
 

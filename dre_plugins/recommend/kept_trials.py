@@ -24,6 +24,7 @@ from dre_plugins.recommend.trials import (
     values_of,
 )
 from dre_plugins.space.base import is_integer
+from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 
 Parameters = ParamSpec("Parameters")
@@ -50,6 +51,7 @@ class KeptTrials:
     """
 
     DERIVED: ClassVar[tuple[str, ...]] = ()
+    rule: Rule  # which configurations may be tried
 
     def __init__(self, space: SearchSpace, directions: Directions) -> None:
         self._lock = RLock()

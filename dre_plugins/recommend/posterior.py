@@ -93,12 +93,13 @@ class ValuePosterior:
         return means[0], variances[0]
 
 
-def best_improvement(space: SearchSpace, history: Sequence[Trial], valid: Sequence[int]) -> float:
-    """Return the largest expected improvement of a candidate, in the unit of the metric.
+def best_improvement(rule: Rule, history: Sequence[Trial], valid: Sequence[int]) -> float:
+    """Return the largest expected improvement of a candidate that may be tried, by a rule.
 
-    Each process measures it from the largest posterior mean among the trials at `valid` positions,
-    so that noise in the best observed value does not count.
+    It is in the unit of the metric. Each process measures it from the largest posterior mean among
+    the trials at `valid` positions, so that noise in the best observed value does not count.
     """
+    space = rule.space
     with isolated():
         posterior = ValuePosterior.of(space, history)
         units = space.to_units([history[position].configuration for position in valid])
@@ -118,7 +119,7 @@ def best_improvement(space: SearchSpace, history: Sequence[Trial], valid: Sequen
         free = np.full(space.n_parameters, np.nan)
         request = Request(len(history), "universal-prior", Seen(), free)
         rng = np.random.default_rng(len(history))
-        search = CandidateSearch(Rule(space, None), None, seed=0)
+        search = CandidateSearch(rule, None, seed=0)
         pool = search.pool(predict, acquisition, request, rng, elite=elite, favourites=units[:0])
         return posterior.scale * float(acquisition(pool.predictions).max().exp())
 

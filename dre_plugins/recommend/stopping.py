@@ -19,6 +19,7 @@ from dre_plugins.recommend.imputation import largest_of
 from dre_plugins.recommend.kept_trials import KeptTrials
 from dre_plugins.recommend.trials import Trial, feasible_positions, number_of
 from dre_plugins.space.base import is_integer, is_real
+from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 
 # Default of `min_gain`, as a share of what a study has gained so far. It ends 18 of 92 recorded
@@ -52,6 +53,7 @@ def expected_gain(
     trials: Sequence[Trial] | None = None,
     *,
     n_ahead: int = 10,
+    rule: Rule | None = None,
 ) -> ExpectedGain | None:
     """Return the expected gain of the next trials; None before ten complete, feasible trials.
 
@@ -59,7 +61,8 @@ def expected_gain(
     Under constraints, or where a region fails, it is too large: it takes all candidates as valid.
 
     `history` and `trials` are those of `feasible_positions`, of one objective; larger is better.
-    `n_ahead` is the number k of next trials, at least 1.
+    `n_ahead` is the number k of next trials, at least 1. `rule` says which configurations may be
+    tried; None: all.
     """
     valid = feasible_positions(history, trials)
     told = np.array([history[place].value for place in valid], dtype=np.float64)
@@ -71,7 +74,7 @@ def expected_gain(
     # Divided by the largest first, as differences of 1e308 overflow.
     size = largest_of(values)
     gained = size * float(values.max() / size - np.median(values[:N_FIRST] / size))
-    improvement = best_improvement(space, history, valid)
+    improvement = best_improvement(rule or Rule(space, None), history, valid)
     share = GAIN_OF_TEN * (n_ahead / 10) ** BY_NUMBER
     # Not the root of the product: that of two values of 1e-200 is none.
     return ExpectedGain(share * math.sqrt(improvement) * math.sqrt(gained), gained)
@@ -110,6 +113,7 @@ class StoppingRule:
         *,
         n_objectives: int,
         logger: logging.Logger,
+        rule: Rule | None = None,
     ) -> bool:
         """Say whether a study of one objective is to end, and log why it is; see `expected_gain`.
 
@@ -120,7 +124,7 @@ class StoppingRule:
         if len(valid) < self.min_n_trials:
             return False
         try:
-            expected = expected_gain(space, history, trials, n_ahead=self.n_ahead)
+            expected = expected_gain(space, history, trials, n_ahead=self.n_ahead, rule=rule)
         except RuntimeError as error:  # numerics or memory: no reason to end a study
             logger.warning("The gain of further trials cannot be told: %s", error)
             return False
@@ -156,5 +160,6 @@ class StudyStopping:
                 trials,
                 n_objectives=len(study.directions),
                 logger=self._logger,
+                rule=study.rule,
             )
         return self._is_met

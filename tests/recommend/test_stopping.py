@@ -77,6 +77,15 @@ def test_constraints_and_failures_are_minded():
     assert 0.0 < study.expected_gain().gain < study.expected_gain(30).gain
 
 
+@pytest.mark.parametrize("valid", [None, lambda c: c["x"] >= 4.0])
+def test_what_may_not_be_tried_gains_nothing(valid):
+    study = AskTell(SPACE, direction="maximize", seed=0, valid=valid)
+    for trial in history(0.1):
+        x, y = 4.0 + abs(trial.configuration["x"]) / 5, trial.configuration["y"]
+        study.add({"x": x, "y": y}, -(x**2) - y**2)
+    assert StudyStopping(StoppingRule(), LOGGER).is_met(study) == (valid is not None)
+
+
 def test_what_cannot_be_told_ends_no_study(monkeypatch, caplog):
     broken = Mock(side_effect=RuntimeError("out of memory"))
     monkeypatch.setattr("dre_plugins.recommend.posterior.best_improvement", broken)
