@@ -94,7 +94,7 @@ def split_support(
     keys = keys.to(mask.device).masked_fill(~mask, 2.0)
     order = keys.argsort(dim=-1).argsort(dim=-1)
     length = mask.sum(-1, keepdim=True)
-    support = mask & (order < (share * length).ceil())
+    support = mask & (order < (share * length.float()).ceil())
     short = length < MIN_LENGTH_TO_SPLIT
     return torch.where(short, mask, support), mask & (short | ~support)
 

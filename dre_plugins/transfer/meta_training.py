@@ -122,7 +122,8 @@ def _train(
 ) -> Iterator[Progress]:
     """Take steps until the plan or the patience ends; yield at every validation."""
     optimiser = _optimiser(state, settings.learning_rate)
-    total = torch.zeros((), device=next(iter(state.parameters.values())).device)
+    device = next(iter(state.parameters.values())).device
+    total = torch.zeros((), dtype=torch.float32, device=device)
     while state.step < settings.n_steps and not _is_stagnating(state, settings):
         annealed = 0.5 * (1.0 + math.cos(math.pi * state.step / settings.n_steps))
         for group in optimiser.param_groups:

@@ -276,6 +276,7 @@ def test_the_users_torch_is_left_as_it_was() -> None:
         torch.set_default_device(None)
         torch.set_default_dtype(torch.float32)
     assert_equal(found.parameters, expected.parameters)
+    assert found.history == expected.history
     assert torch.get_num_threads() == 2
     assert torch.equal(torch.get_rng_state(), states[0])
     assert random.getstate() == states[1]

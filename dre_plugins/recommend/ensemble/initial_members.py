@@ -133,7 +133,7 @@ def disagreement(scores: torch.Tensor, ranks: torch.Tensor) -> torch.Tensor:
     """
     is_better = ranks[:, None] > ranks[None, :]
     is_wrong = is_better & (scores[:, :, None] < scores[:, None, :])
-    return is_wrong.sum((1, 2)) / is_better.sum().clamp_min(1)
+    return is_wrong.sum((1, 2)).float() / is_better.sum().clamp_min(1)
 
 
 def draw_tasks(
