@@ -9,6 +9,8 @@ optuna = pytest.importorskip("optuna")
 tune = pytest.importorskip("ray.tune")
 config_space = pytest.importorskip("syne_tune.config_space")
 
+from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule  # noqa: E402
+
 from dre_plugins.adapters.optuna import ExpectedGainCallback  # noqa: E402
 from dre_plugins.adapters.ray_tune import DRESearch, ExpectedGainStopper  # noqa: E402
 from dre_plugins.adapters.syne_tune import DRE, MODRE, ExpectedGainCriterion  # noqa: E402
@@ -58,7 +60,9 @@ def test_ray_tune_stops_after_the_trial_that_settles_it(min_gain, n_run, tmp_pat
 @pytest.mark.parametrize(("min_gain", "n_run"), [(HIGH, 10), (LOW, N)])
 def test_syne_tune_stops_after_the_trial_that_settles_it(min_gain, n_run):
     scheduler = DRE(SPACE, "loss", random_seed=0, n_startup_trials=N)
-    criterion = ExpectedGainCriterion(scheduler, min_gain=min_gain, min_n_trials=10)
+    wrapped = MedianStoppingRule(scheduler, time_attr="epoch", random_seed=0)
+    tuned = scheduler if min_gain == LOW else wrapped  # what the tuner has
+    criterion = ExpectedGainCriterion(tuned, min_gain=min_gain, min_n_trials=10)
     for number in range(N):
         assert not criterion(SimpleNamespace())
         config = scheduler.suggest().config

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syne_tune.constants import ST_TRIAL_ID
+from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.tuning_status import TuningStatus
 
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import Mode, check_mode
-from dre_plugins.adapters.syne_tune.history import StudySearcher, logger
-from dre_plugins.adapters.syne_tune.scheduler import TellingScheduler
+from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, searcher_in
 from dre_plugins.adapters.syne_tune.sources import Wanted, read_experiment
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
@@ -66,7 +66,8 @@ class ExpectedGainCriterion:
     See `AskTell.expected_gain`.
 
     Args:
-        scheduler: The scheduler of the same tuner, or its `DRESearcher`.
+        scheduler: The scheduler of the same tuner, which may be in another one such as
+            `MedianStoppingRule`, or its `DRESearcher`.
         n_ahead: Number of next trials whose gain is considered, at least 1.
         min_gain: Smallest expected gain for which the experiment continues, in the unit of the
             metric, above 0. None: 2 % of the difference between the best trial and the median of
@@ -88,13 +89,13 @@ class ExpectedGainCriterion:
 
     def __init__(
         self,
-        scheduler: TellingScheduler | StudySearcher,
+        scheduler: TrialScheduler | StudySearcher,
         n_ahead: int = 10,
         min_gain: float | None = None,
         min_n_trials: int = 20,
     ) -> None:
-        searcher = getattr(scheduler, "searcher", scheduler)
-        if not isinstance(searcher, StudySearcher):
+        searcher = searcher_in(scheduler)
+        if searcher is None:
             raise ValueError(f"scheduler must have a DRESearcher, got {scheduler!r}.")
         self._searcher = searcher
         rule = StoppingRule(n_ahead, min_gain, min_n_trials)

@@ -258,6 +258,14 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             return None
 
 
+def searcher_in(scheduler: Any) -> StudySearcher | None:
+    """Return our searcher: itself, or that of a scheduler, which may be in others; None: none."""
+    while hasattr(scheduler, "scheduler"):
+        scheduler = scheduler.scheduler
+    searcher = getattr(scheduler, "searcher", scheduler)
+    return searcher if isinstance(searcher, StudySearcher) else None
+
+
 def _record_running(study: AskTell, process: int) -> None:
     """Record what still runs at the end of a process or of a searcher; a fork does nothing."""
     if process == os.getpid():

@@ -11,7 +11,7 @@ from syne_tune import Tuner
 from syne_tune.backend import LocalBackend
 from syne_tune.constants import ST_TUNER_DILL_FILENAME
 
-from dre_plugins.adapters.syne_tune.history import StudySearcher, logger
+from dre_plugins.adapters.syne_tune.history import logger, searcher_in
 
 
 class DurableTuner(Tuner):  # type: ignore[misc]
@@ -78,8 +78,7 @@ def load_tuner(path: str | PathLike[str]) -> Tuner:
             n_lost = len([*folder.parent.glob(f"{number}.lost*")])
             folder.rename(folder.with_name(f"{number}.lost{n_lost}"))
             number += 1
-    scheduler = tuner.scheduler
-    searcher = getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
-    if isinstance(searcher, StudySearcher):
+    searcher = searcher_in(tuner.scheduler)
+    if searcher is not None:
         searcher.restart_running()
     return tuner
