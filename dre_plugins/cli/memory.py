@@ -6,7 +6,6 @@ import datetime
 import logging
 import time
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,9 +28,11 @@ N_MOST_USED = 5
 SHORTEST_IDENTITY = 6
 
 Folder = Annotated[
-    Path | None,
+    str | None,  # as a path, the "$FOLDER" of a script that has set no FOLDER is the present one
     typer.Option(
-        "--memory", help="Folder of the memory. Without it: that of DRE_MEMORY, or the user's own."
+        "--memory",
+        metavar="PATH",
+        help="Folder of the memory. Without it: that of DRE_MEMORY, or the user's own.",
     ),
 ]
 Study = Annotated[
@@ -133,7 +134,13 @@ def forget(
     n_trials = sum(entry.n_trials for entry in found)
     if not yes:
         names = console().escaped(", ".join(entry.header.title for entry in found))
-        typer.confirm(f"Delete {names}, with {n_trials} trials, and all priors?", abort=True)
+        try:
+            agrees = typer.confirm(f"Delete {names}, with {n_trials} trials, and all priors?")
+        except (typer.Abort, RuntimeError):  # the input ends, or is closed
+            typer.echo()
+            agrees = False
+        if not agrees:
+            raise ValueError("Nothing was deleted; --yes deletes without asking.")
     opened.forget(found)
     console().print(f"Forgot {len(found)} studies with {n_trials} trials, and all priors.")
 
@@ -282,7 +289,7 @@ def _first_suggestions(learners: list[Entry]) -> str:
     )
 
 
-def _memory(folder: Path | None) -> Memory:
+def _memory(folder: str | None) -> Memory:
     from dre_plugins.memory.memory import Memory
 
     opened = Memory.of(True if folder is None else folder)

@@ -45,6 +45,8 @@ def test_list(dre, memory, tmp_path):
     printed = dre("memory", "list", "--memory", tmp_path / "none")
     assert "wine" not in printed.output
     assert f"there are no studies in {tmp_path / 'none'}" in printed.stderr
+    said = dre("memory", "list", "--memory", "", code=1).stderr
+    assert said == "dre: memory must be True, False, None, or the path of a folder, got ''.\n"
     write_study(memory, ":smile: [red]x", 2)
     assert ":smile: [red]x" in words(dre("memory", "list"))
 
@@ -89,14 +91,19 @@ def test_a_study_without_parameters_can_be_forgotten(dre, memory, tmp_path):
     assert len(files_of(memory)) == 2
 
 
-@pytest.mark.parametrize(("answer", "n_left"), [("n", 2), ("", 2), ("y", 1)])
-def test_forget_asks_before(memory, answer, n_left):
-    testing = pytest.importorskip("typer.testing")
+@pytest.mark.parametrize("answer", ["n\n", "\n", "", None, "y\n"])
+def test_forget_asks_before(memory, answer, monkeypatch):
+    """An empty text is an input that ends; None is one that is closed."""
+    typer, testing = pytest.importorskip("typer"), pytest.importorskip("typer.testing")
     from dre_plugins.cli.app import app
 
-    asked = testing.CliRunner().invoke(app, ["memory", "forget", "wine"], input=f"{answer}\n")
-    assert "Delete wine, with 12 trials, and all priors?" in asked.output
-    assert len(files_of(memory)) == n_left
+    if answer is None:
+        monkeypatch.setattr(typer, "confirm", Mock(side_effect=RuntimeError("lost sys.stdin")))
+    asked = testing.CliRunner().invoke(app, ["memory", "forget", "wine"], input=answer)
+    assert answer is None or "Delete wine, with 12 trials, and all priors?" in asked.output
+    assert asked.exit_code == len(files_of(memory)) - 1 == (answer != "y\n")
+    said = "" if answer == "y\n" else "dre: Nothing was deleted; --yes deletes without asking.\n"
+    assert asked.stderr == said
 
 
 def test_export_and_import(dre, memory, tmp_path):
