@@ -94,17 +94,24 @@ class StudyMemory:
         try:
             return action()
         except _FAILURES as error:
-            self.stats["memory_errors"] += 1
-            if self.stats["memory_errors"] == 1:
-                self._logger.warning(
-                    "The memory %s cannot be %s (%s: %s). The study goes on without; further "
-                    "failures are only counted.",
-                    self._memory.path,
-                    failed,
-                    type(error).__name__,
-                    error,
-                )
+            count_failure(self._memory, failed, error, self.stats, self._logger)
             return None
+
+
+def count_failure(
+    memory: Memory, failed: str, error: Exception, stats: Counter[str], logger: logging.Logger
+) -> None:
+    """Count that a memory cannot be read or written, as `failed` says; warn of the first time."""
+    stats["memory_errors"] += 1
+    if stats["memory_errors"] == 1:
+        logger.warning(
+            "The memory %s cannot be %s (%s: %s). The study goes on without; further failures are "
+            "only counted.",
+            memory.path,
+            failed,
+            type(error).__name__,
+            error,
+        )
 
 
 def count_memory_turns(

@@ -4,6 +4,7 @@ import copy
 import logging
 import pickle
 from datetime import timedelta, timezone
+from unittest.mock import Mock
 
 import numpy as np
 import optuna
@@ -138,6 +139,40 @@ def test_studies_of_one_name_are_different_ones(memory):
         optimize(6, sampler=sampler)
     assert [entry.n_trials for entry in memory.index().entries] == [6, 6]
     assert sampler.stats["past_studies"] == 1
+
+
+def test_studies_of_one_name_in_two_storages_are_different_ones(memory):
+    sampler = DRESampler(seed=0, memory=memory)
+    storages = [optuna.storages.InMemoryStorage() for _ in range(2)]
+    for _ in range(3):
+        for n_trials, storage in enumerate(storages, start=1):
+            study = optimize(n_trials, sampler=sampler, storage=storage)
+    assert sorted(entry.n_trials for entry in memory.index().entries) == [3, 6]
+    assert [len(entry.files) for entry in memory.index().entries] == [1, 1]
+    (entry,) = [entry for entry in memory.index().entries if entry.n_trials == 6]
+    assert [t.configuration for t in read_study(entry.files).history()] == params_of(study)
+
+
+def test_a_storage_that_fails_after_a_trial_does_not_end_the_study(memory, monkeypatch, caplog):
+    """What is recorded was told to the sampler, also constraints that could not be stored."""
+    fail = Mock(side_effect=optuna.exceptions.StorageInternalError("locked"))
+
+    class Sampler(DRESampler):
+        def after_trial(self, study, trial, *result):
+            with monkeypatch.context() as patch:
+                for method in ("get_trial", "get_all_trials", "set_trial_system_attr"):
+                    if trial.number != 1:
+                        patch.setattr(study._storage, method, fail)
+                super().after_trial(study, trial, *result)
+
+    # A prior that is given: the study is first identified when a trial is recorded.
+    sampler = Sampler(seed=0, memory=memory, prior=None, constraints_func=lambda trial: [1.0])
+    study = optimize(3, sampler=sampler)
+    assert len(study.trials) == 3 and study.sampler.stats["memory_errors"] == 1
+    assert sum("cannot be used (StorageInternalError" in text for text in caplog.messages) == 1
+    assert [trial.constraints for trial in read_study(files_of(memory)).history()] == 2 * [
+        {"0": 1.0}
+    ]
 
 
 def test_a_sampler_with_a_memory_can_be_pickled(memory):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, fields, replace
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -207,10 +208,13 @@ class StatedConstraints:
         self._reporter = reporter
         self._unwritten: dict[tuple[str, int], dict[str, float]] = {}
 
-    def state(self, study: Study, trial: FrozenTrial) -> None:
-        """Evaluate and write the constraints of a trial; a failure does not end the study."""
+    def state(self, study: Study, trial: FrozenTrial) -> FrozenTrial:
+        """Evaluate and write the constraints of a trial; a failure does not end the study.
+
+        The trial is returned with its constraints, written or not, so that nothing has to read it.
+        """
         if self._function is None:
-            return
+            return trial
         try:
             # Integers that no float can hold become infinite.
             violations = [number_of(v) if is_real(v) else float(v) for v in self._function(trial)]
@@ -224,7 +228,7 @@ class StatedConstraints:
                 f"constraints_func failed in trial {trial.number}, whose constraints count as "
                 f"unknown ({type(error).__name__}: {error}). Further failures are only counted.",
             )
-            return
+            return trial
         problem = set_attributes(study, trial, {CONSTRAINTS_KEY: violations})
         if problem:
             named = {str(place): violation for place, violation in enumerate(violations)}
@@ -234,6 +238,9 @@ class StatedConstraints:
             "remembers them, other processes and later ones do not know them."
         )
         self._reporter.warn_if(problem, study, trial, text)
+        stated = copy(trial)
+        stated.system_attrs = {**trial.system_attrs, CONSTRAINTS_KEY: violations}
+        return stated
 
     def added(
         self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from optuna.exceptions import StorageInternalError
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
@@ -17,7 +18,6 @@ from dre_plugins.adapters.common.options import check_past
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.optuna.attributes import (
     explanation_of,
-    id_of,
     logger,
     storage_of,
     stored_trials,
@@ -28,7 +28,7 @@ from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, t
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
-from dre_plugins.memory.study import StudyMemory, count_memory_turns
+from dre_plugins.memory.study import StudyMemory, count_failure, count_memory_turns
 from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import (
@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
 PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
+
+# Name of a study, and when it began.
+Identity: TypeAlias = tuple[str, datetime]
 
 # `past_studies="storage"`: all other studies of the storage of the present one.
 STORAGE = "storage"
@@ -81,10 +84,10 @@ class PriorSource:
         self._memory = Memory.of(memory)
         self._learns_from_storage = isinstance(past_studies, str) and past_studies == STORAGE
         self._learns_from_memory = past_studies is None and yields_to_memory(prior)
-        # By the name of a study.
-        self._storages: dict[str, list[Task]] = {}
-        self._memories: dict[str, StudyMemory] = {}
-        self._found: dict[str, dict[tuple[str, ...], StudyPrior]] = {}
+        self._identified: dict[tuple[str, int], Identity] = {}
+        self._storages: dict[Identity, list[Task]] = {}
+        self._memories: dict[Identity, StudyMemory] = {}
+        self._found: dict[Identity, dict[tuple[str, ...], StudyPrior]] = {}
         if past_studies is None or self._learns_from_storage:
             self._whole = StudyPrior(prior_from(prior, settings.preset))
             return
@@ -97,8 +100,7 @@ class PriorSource:
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial begins; what takes seconds is done before."""
         if trial.number == 0:  # another study may have had the name
-            for known in (self._found, self._storages, self._memories):
-                known.pop(study.study_name, None)
+            self._identified = {}
         self._given_for(study)
 
     def end(
@@ -109,17 +111,14 @@ class PriorSource:
         if memory is None:
             return
 
-        # With the constraints that were stated meanwhile.
-        stored = storage_of(study).get_trial(id_of(trial))
-
         def made() -> tuple[Trial, SearchSpace]:
-            ended = copy(stored)
+            ended = copy(trial)
             ended.state = state
             ended.values = None if values is None else [*values]
             domains = domains_in(ended.distributions, ordered=self._ordered)
             return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
 
-        memory.record(trial.number, made, source=explanation_of(stored).source)
+        memory.record(trial.number, made, source=explanation_of(trial).source)
 
     def of(self, study: Study, space: SearchSpace | str) -> StudyPrior:
         """Return the priors for a trial with the parameters of a space.
@@ -134,7 +133,7 @@ class PriorSource:
         if find is None:
             return self._given_for(study)
         names = (space,) if isinstance(space, str) else tuple(sorted(space.names))
-        found = self._found.setdefault(study.study_name, {})
+        found = self._found.setdefault(self._identity_of(study), {})
         if names not in found:
             prior = find(space)
             found[names] = self._whole if prior is None else StudyPrior(prior, prior)
@@ -150,29 +149,49 @@ class PriorSource:
         if not self._learns_from_storage:
             memory = self._memory_of(study) if self._learns_from_memory else None
             return None if memory is None else memory.prior_for
-        name = study.study_name
-        if name not in self._storages:
-            self._storages[name] = tasks_before(storage_of(study), began_at(study), without=name)
-        return partial(prior_of_tasks, self._storages[name])
+        name, began = identity = self._identity_of(study)
+        if identity not in self._storages:
+            self._storages[identity] = tasks_before(storage_of(study), began, without=name)
+        return partial(prior_of_tasks, self._storages[identity])
+
+    def _identity_of(self, study: Study) -> Identity:
+        """Return what all workers identify a study by; one of another storage may have its name.
+
+        A study in another storage object is identified anew, as trials are read for that.
+        """
+        key = study.study_name, id(storage_of(study))
+        identity = self._identified.get(key)
+        if identity is None:
+            identity = study.study_name, began_at(study)
+            self._identified = {key: identity}
+        return identity
 
     def _memory_of(self, study: Study) -> StudyMemory | None:
-        """Return the access of a study to a memory, by an identity that all workers agree on."""
-        name = study.study_name
-        if self._memory is not None and name not in self._memories:
-            began = began_at(study)
+        """Return the access of a study to a memory; None without any, or if the storage fails.
+
+        Optuna ends a study whose storage fails, but that must not happen in a read of our own.
+        """
+        if self._memory is None:
+            return None
+        try:
+            name, began = identity = self._identity_of(study)
+        except (StorageInternalError, OSError) as error:
+            count_failure(self._memory, "used", error, self._stats, logger)
+            return None
+        if identity not in self._memories:
             # A name from a command line may have bytes that are no text.
-            identity = f"{name}\n{began.isoformat()}".encode(errors="surrogatepass")
+            text = f"{name}\n{began.isoformat()}".encode(errors="surrogatepass")
             header = Header(
-                study=hashlib.sha256(identity).hexdigest()[:16],
+                study=hashlib.sha256(text).hexdigest()[:16],
                 name=name,
                 framework="optuna",
                 directions=tuple(direction.name.lower() for direction in study.directions),
                 began=began.timestamp(),
             )
-            self._memories[name] = StudyMemory(
+            self._memories[identity] = StudyMemory(
                 self._memory, header, stats=self._stats, logger=logger
             )
-        return self._memories.get(name)
+        return self._memories[identity]
 
     def _given_for(self, study: Study) -> StudyPrior:
         """Return the given priors, or one of the given past studies except the study itself.

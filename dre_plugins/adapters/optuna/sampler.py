@@ -214,13 +214,13 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
         """Evaluate the constraints and tell the independent sampler."""
-        if state in conversion.ENDED:
-            self._constraints.state(study, trial)
+        has_ended = state in conversion.ENDED
+        known = self._constraints.state(study, trial) if has_ended else trial
         is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
         if is_attribute and cost_of(trial, self._cost) is None:
             self._reporter.warn_of_cost(study, trial, self._cost)
         self._rules.end(study, trial)
-        self._past.end(study, trial, state, values)
+        self._past.end(study, known, state, values)
         self._process.end(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
