@@ -133,25 +133,40 @@ def fit(
     for step in range(n_steps):
         annealed = 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
         gradient.update()
-        # `torch.optim.Adam` itself would import torch's compiler. That takes seconds, and leaves
-        # an environment variable and a warnings filter behind.
-        adam(
-            [flat.vector],
-            [flat.gradient],
-            [mean],
-            [square],
-            [],
-            [count],
-            fused=True,
-            amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
-            lr=fitting.learning_rate * annealed,
-            weight_decay=0.0,
-            eps=1e-8,
-            maximize=False,
-        )
+        rate = fitting.learning_rate * annealed
+        adam_step([flat.vector], [flat.gradient], [mean], [square], [count], rate)
     for name, value in flat.values.items():
         if not bool(torch.isfinite(value).all()):
             raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")
     return {name: value.clone() for name, value in flat.values.items()}
+
+
+def adam_step(
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    means: list[Tensor],
+    squares: list[Tensor],
+    counts: list[Tensor],
+    learning_rate: float,
+) -> None:
+    """Take a step of Adam in place, on parameters, moments of their gradients, and steps so far.
+
+    `torch.optim.Adam` itself would import torch's compiler. That takes seconds, and leaves an
+    environment variable and a warnings filter behind.
+    """
+    adam(
+        parameters,
+        gradients,
+        means,
+        squares,
+        [],
+        counts,
+        fused=True,
+        amsgrad=False,
+        beta1=0.9,
+        beta2=0.999,
+        lr=learning_rate,
+        weight_decay=0.0,
+        eps=1e-8,
+        maximize=False,
+    )

@@ -19,7 +19,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from dre_plugins.engine.fitting import FittingError
+from dre_plugins.engine.fitting import FittingError, adam_step
 from dre_plugins.engine.losses import LOSSES, Loss
 from dre_plugins.engine.ranks import rank_normalised
 from dre_plugins.engine.runtime import isolated
@@ -101,18 +101,6 @@ def _initial_state(
     )
 
 
-def _optimiser(state: TrainingState, learning_rate: float) -> torch.optim.Adam:
-    """Return an Adam that goes on with the moments of the state, and updates them in place."""
-    optimiser = torch.optim.Adam(list(state.parameters.values()), lr=learning_rate, fused=True)
-    for name, value in state.parameters.items():
-        optimiser.state[value] = {
-            "step": torch.tensor(float(state.step), dtype=torch.float32, device=value.device),
-            "exp_avg": state.first_moments[name],
-            "exp_avg_sq": state.second_moments[name],
-        }
-    return optimiser
-
-
 def _train(
     state: TrainingState,
     batches: Iterator[Batch],
@@ -121,17 +109,19 @@ def _train(
     loss: LossOfBatch,
 ) -> Iterator[Progress]:
     """Take steps until the plan or the patience ends; yield at every validation."""
-    optimiser = _optimiser(state, settings.learning_rate)
-    device = next(iter(state.parameters.values())).device
-    total = torch.zeros((), dtype=torch.float32, device=device)
+    parameters = [*state.parameters.values()]
+    means = [state.first_moments[name] for name in state.parameters]
+    squares = [state.second_moments[name] for name in state.parameters]
+    step = float(state.step)
+    counts = [torch.tensor(step, dtype=torch.float32, device=p.device) for p in parameters]
+    total = torch.zeros((), dtype=torch.float32, device=parameters[0].device)
     while state.step < settings.n_steps and not _is_stagnating(state, settings):
         annealed = 0.5 * (1.0 + math.cos(math.pi * state.step / settings.n_steps))
-        for group in optimiser.param_groups:
-            group["lr"] = settings.learning_rate * annealed
         value = loss(state.parameters, next(batches))
-        optimiser.zero_grad()
-        value.backward()
-        optimiser.step()
+        gradients = [*torch.autograd.grad(value, parameters)]
+        rate = settings.learning_rate * annealed
+        with torch.no_grad():
+            adam_step(parameters, gradients, means, squares, counts, rate)
         total += value.detach()
         state.step += 1
         if state.step % settings.validate_every == 0 or state.step == settings.n_steps:

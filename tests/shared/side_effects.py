@@ -87,10 +87,14 @@ def _children() -> str:
 def in_ask_tell(preset: Any) -> int:
     from dre_plugins import AskTell, Prior
     from dre_plugins.space import Float
+    from dre_plugins.transfer.meta_training import MetaTrainingSettings
+    from dre_plugins.transfer.sources.tables import from_table
 
+    past = from_table({"learning_rate": [0.1, 0.2, 0.3], "loss": [1, 2, 3]}, value="loss")
+    trained = Prior.train(past, settings=MetaTrainingSettings(n_steps=2))
     space = {"learning_rate": Float(1e-4, 1.0, "log"), "kind": ["a", "b"]}
     fallbacks = 0
-    for prior, n in ((None, N_SUGGESTIONS - 5), (Prior.load("xgboost"), 5)):
+    for prior, n in ((None, N_SUGGESTIONS - 5), (Prior.load("xgboost"), 5), (trained, 1)):
         study = AskTell(space, seed=0, settings=Settings(preset=preset), prior=prior)
         for place in range(n):
             number, configuration = study.ask()
