@@ -82,7 +82,7 @@ def limits_in(constraints: Sequence[str] | None) -> dict[str, tuple[float | None
 
 def check_machine(seed: int, device: str, n_threads: int) -> None:
     """Raise a ValueError unless the seed, the device and the number of threads are valid."""
-    require(seed >= 0, "--seed", seed, "at least 0")
+    require(0 <= seed < 2**64, "--seed", seed, "at least 0, and below 2**64")  # as torch takes
     require(n_threads >= 1, "--threads", n_threads, "at least 1")
     check_device(device)
 

@@ -61,6 +61,7 @@ def test_a_storage_is_taken_like_a_file(dre, studies, tasks, tmp_path):
         (["--steps", 0], 1, "n_steps"),
         (["--device", "tpu"], 1, "'tpu'"),
         (["--seed", -1], 1, "--seed"),
+        (["--seed", 2**64], 1, "--seed must be at least 0, and below"),
         (["--checkpoint", "no/such/state"], 1, "folder"),
         (["--checkpoint", ".", "--steps", 0], 1, "'.': it is a folder"),  # before the training
         (["--resume"], 2, "--checkpoint"),
