@@ -12,6 +12,7 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 import optuna
+from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
@@ -59,7 +60,12 @@ def metadata_from_studies(
             names.append(name)
             if study is None:
                 continue
-            trials = _ended(study)
+            try:
+                trials = _ended(study)
+            except (StorageInternalError, LookupError) as error:  # of a table, or of an entry
+                if isinstance(source, str):
+                    raise _unreadable(source, error) from None
+                raise
             # The same study may be given as an object, in its storage and by a URL.
             identity = name, *(trial.datetime_start for trial in trials)
             if identity in known:
@@ -113,17 +119,26 @@ def _opened(url: str) -> Iterator[BaseStorage]:
         storage = optuna.storages.RDBStorage(url, skip_table_creation=True)
         closing.callback(storage.engine.dispose)  # Optuna leaves its connections open
         optuna.get_all_study_names(storage)
-    # The message of whatever a database driver raises may contain the password.
     except Exception as error:
         closing.close()
-        reason = error.__cause__ or error  # Optuna's own text guesses at a write that failed
-        text = _without_passwords(str(reason), url)
-        raise ValueError(
-            f"Cannot read the Optuna storage {_hidden(url)!r} ({type(reason).__name__}: "
-            f"{text[:300]}); give a URL such as 'sqlite:///study.db'."
-        ) from None
+        raise _unreadable(url, error) from None
     with closing:
         yield storage
+
+
+def _unreadable(url: str, error: Exception) -> ValueError:
+    """Return an error that says why a storage cannot be read.
+
+    The message of whatever a database driver raises may contain the password.
+    """
+    reason = error
+    if isinstance(error, StorageInternalError) and isinstance(error.__cause__, Exception):
+        reason = error.__cause__  # Optuna's own text guesses at a write that failed
+    text = _without_passwords(str(reason), url)
+    return ValueError(
+        f"Cannot read the Optuna storage {_hidden(url)!r} ({type(reason).__name__}: "
+        f"{text[:300]}); give a URL such as 'sqlite:///study.db'."
+    )
 
 
 def _hidden(url: str) -> str:

@@ -1,6 +1,8 @@
 """Metadata from real Optuna studies in real storages."""
 
 import math
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +211,19 @@ def test_a_file_without_studies_is_named_and_left_alone(
     with pytest.raises(ValueError, match=rf"bad\.db.*{error}"):
         metadata_from_studies(f"sqlite:///{path}")
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("damage", "error"),
+    [("DROP TABLE trial_values", "Operational"), ("UPDATE trials SET state = 'X'", "Lookup")],
+)
+def test_a_damaged_storage_is_named(tmp_path: Path, damage: str, error: str) -> None:
+    url = f"sqlite:///{tmp_path / 'bad.db'}"
+    filled(url, "first", n=2)
+    with closing(sqlite3.connect(tmp_path / "bad.db")) as database, database:
+        database.execute(damage)
+    with pytest.raises(ValueError, match=rf"bad\.db.*{error}Error"):
+        metadata_from_studies(url)
 
 
 @pytest.mark.parametrize(
