@@ -195,8 +195,8 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
     for entry, earlier in zip(read, before, strict=True):
         grown = any(has_grown(task, earlier) for task in new)
         if entry.header.framework == "import" and grown:
-            (path,) = entry.files
-            path.unlink(missing_ok=True)
+            for path in entry.files:  # several, if a drive has kept copies that conflict
+                path.unlink(missing_ok=True)
     console().print(f"Recorded {len(new)} of {len(metadata)} studies in {opened.path}.")
 
 

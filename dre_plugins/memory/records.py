@@ -150,8 +150,7 @@ class _Record:
         self._folder = folder
         self._header = header
         self._path: Path | None = None
-        self._spaces: list[SearchSpace] = []
-        self._space_lines: list[bytes] = []
+        self._spaces: dict[bytes, None] = {}  # their lines, in order
         self._n_written = 0  # spaces in the file
         self._trials: list[bytes] = []  # not written yet
         self._synced = 0.0
@@ -159,9 +158,7 @@ class _Record:
     def add(self, number: int, ended: RecordedTrial, space: SearchSpace) -> None:
         """Note the lines of a trial and of its search space."""
         # The space first, as its error names the parameter.
-        if space not in self._spaces:
-            self._space_lines.append(space_line(space))
-            self._spaces.append(space)
+        self._spaces.setdefault(space_line(space))
         self._trials.append(trial_line(number, ended, self._header))
 
     def write(self) -> None:
@@ -180,7 +177,7 @@ class _Record:
             path = self._folder / f"{self._header.study}-{uuid.uuid4().hex[:12]}{SUFFIX}"
             lines, self._n_written = header_line(self._header), 0
             flags |= os.O_CREAT | os.O_EXCL
-        lines += b"".join([*self._space_lines[self._n_written :], *self._trials])
+        lines += b"".join([*[*self._spaces][self._n_written :], *self._trials])
         is_due = time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS
         descriptor = os.open(path, flags, 0o666)
         try:
@@ -316,16 +313,14 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
     Damaged lines, such as the last one of a killed process, are counted.
     """
     records = [read_lines(path) for path in sorted(paths)]
-    spaces: list[SearchSpace] = []
+    spaces: dict[bytes, SearchSpace] = {}  # by line: ranges that move make one for each trial
     trials: dict[int, RecordedTrial] = {}
     n_damaged = 0
     for header, line in ((header, line) for header, lines in records for line in lines):
         try:
             state = parsed(line)
             if "space" in state:
-                space = SearchSpace.from_dict(state["space"])
-                if space not in spaces:
-                    spaces.append(space)
+                spaces[line] = SearchSpace.from_dict(state["space"])
                 continue
             number, ended = int(state["trial"]), _trial_in(state, header)
             if number not in trials or trials[number].time <= ended.time:
@@ -335,7 +330,7 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
     if not spaces:
         raise RecordError(f"{paths[0]} has no search space.")
     header = min((header for header, _ in records), key=lambda header: header.began)
-    return RecordedStudy(header, tuple(spaces), trials, n_damaged)
+    return RecordedStudy(header, tuple(spaces.values()), trials, n_damaged)
 
 
 def _trial_in(state: Mapping[str, Any], header: Header) -> RecordedTrial:
