@@ -147,11 +147,7 @@ class Memory:
             path.unlink(missing_ok=True)
 
     def source_studies(self) -> dict[str, list[str]]:
-        """Return the identities of the studies that each study has learnt from, by its identity.
-
-        Raises:
-            OSError: The memory cannot be read.
-        """
+        """Return the identities of the studies that each study has learnt from, by its own."""
         found: dict[str, dict[str, None]] = {}
         for path, sources in self._chosen():
             found.setdefault(path.name.rsplit("-", 1)[0], {}).update(dict.fromkeys(sources))
@@ -160,11 +156,14 @@ class Memory:
     def _chosen(self) -> Iterator[tuple[Path, list[str]]]:
         """Yield the files of the choices, and the studies that each names.
 
-        A damaged one is replaced when its study begins again; other processes may delete any.
+        A damaged one is replaced when its study begins again; other processes may delete any, and
+        a colleague's may be unreadable.
         """
         for path in sorted(self.choices.glob("*.json")):
-            with suppress(FileNotFoundError, *DAMAGES):
-                yield path, [*json.loads(regular(path).read_bytes())["studies"]]
+            with suppress(OSError, *DAMAGES):
+                studies = [*json.loads(regular(path).read_bytes())["studies"]]
+                if all(isinstance(study, str) for study in studies):
+                    yield path, studies
 
 
 @contextmanager

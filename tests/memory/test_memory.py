@@ -356,6 +356,8 @@ def test_a_damaged_choice_hides_no_other_and_stops_nothing(memory):
     chosen = memory.source_studies()
     (memory.choices / "other-0.json").write_text("")  # after a power cut
     (memory.choices / "other-1.json").write_text("[]")
+    (memory.choices / "other-2.json").write_text('{"studies": [[]]}')
+    (memory.choices / "other-3.json").mkdir()  # cannot be read, as a colleague's may be
     assert memory.source_studies() == chosen
     study = tune(Memory(memory.path, max_megabytes=0.001), 1)
     assert not study.stats["memory_errors"]
