@@ -141,16 +141,16 @@ def test_studies_of_one_name_are_different_ones(memory):
     assert sampler.stats["past_studies"] == 1
 
 
-def test_studies_of_one_name_in_two_storages_are_different_ones(memory):
+def test_studies_of_one_name_in_two_storages_are_different_ones(memory, tmp_path):
+    """They take turns, opened anew: a storage may have the address of one that is gone."""
     sampler = DRESampler(seed=0, memory=memory)
-    storages = [optuna.storages.InMemoryStorage() for _ in range(2)]
-    for _ in range(3):
-        for n_trials, storage in enumerate(storages, start=1):
+    for _ in range(4):
+        for n_trials in (1, 2):
+            storage = open_storage(f"journal:{tmp_path / str(n_trials)}")
             study = optimize(n_trials, sampler=sampler, storage=storage)
-    assert sorted(entry.n_trials for entry in memory.index().entries) == [3, 6]
-    assert [len(entry.files) for entry in memory.index().entries] == [1, 1]
-    (entry,) = [entry for entry in memory.index().entries if entry.n_trials == 6]
-    assert [t.configuration for t in read_study(entry.files).history()] == params_of(study)
+    entries = memory.index().entries
+    assert [(entry.n_trials, len(entry.files)) for entry in entries] == [(8, 1), (4, 1)]
+    assert [t.configuration for t in read_study(entries[0].files).history()] == params_of(study)
 
 
 def test_a_storage_that_fails_after_a_trial_does_not_end_the_study(memory, monkeypatch, caplog):

@@ -9,8 +9,10 @@ from copy import copy
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakKeyDictionary
 
 from optuna.exceptions import StorageInternalError
+from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
@@ -55,6 +57,14 @@ PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 # Name of a study, and when it began.
 Identity: TypeAlias = tuple[str, datetime]
 
+
+class Identities(WeakKeyDictionary[BaseStorage, dict[str, Identity]]):
+    """Hold studies by storage and name; a copy in another process begins anew."""
+
+    def __reduce__(self) -> tuple[type[Identities], tuple[()]]:
+        return Identities, ()
+
+
 # `past_studies="storage"`: all other studies of the storage of the present one.
 STORAGE = "storage"
 
@@ -84,7 +94,7 @@ class PriorSource:
         self._memory = Memory.of(memory)
         self._learns_from_storage = isinstance(past_studies, str) and past_studies == STORAGE
         self._learns_from_memory = past_studies is None and yields_to_memory(prior)
-        self._identified: dict[tuple[str, int], Identity] = {}
+        self._identities = Identities()
         self._storages: dict[Identity, list[Task]] = {}
         self._memories: dict[Identity, StudyMemory] = {}
         self._found: dict[Identity, dict[tuple[str, ...], StudyPrior]] = {}
@@ -100,7 +110,7 @@ class PriorSource:
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial begins; what takes seconds is done before."""
         if trial.number == 0:  # another study may have had the name
-            self._identified = {}
+            self._identities.pop(storage_of(study), None)
         self._given_for(study)
 
     def end(
@@ -155,16 +165,11 @@ class PriorSource:
         return partial(prior_of_tasks, self._storages[identity])
 
     def _identity_of(self, study: Study) -> Identity:
-        """Return what all workers identify a study by; one of another storage may have its name.
-
-        A study in another storage object is identified anew, as trials are read for that.
-        """
-        key = study.study_name, id(storage_of(study))
-        identity = self._identified.get(key)
-        if identity is None:
-            identity = study.study_name, began_at(study)
-            self._identified = {key: identity}
-        return identity
+        """Return what all workers identify a study by; another storage may have its name."""
+        known = self._identities.setdefault(storage_of(study), {})
+        if study.study_name not in known:
+            known[study.study_name] = study.study_name, began_at(study)
+        return known[study.study_name]
 
     def _memory_of(self, study: Study) -> StudyMemory | None:
         """Return the access of a study to a memory; None without any, or if the storage fails.
