@@ -3,7 +3,7 @@
 import copy
 import logging
 import pickle
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from unittest.mock import Mock
 
 import numpy as np
@@ -131,6 +131,16 @@ def test_workers_that_begin_together_record_one_study(memory):
     optimize(1, memory=memory, storage=storage)
     (entry,) = memory.index().entries
     assert len(entry.files) == 2
+
+
+@pytest.mark.parametrize("year", [1, 1969, 9999])
+def test_a_study_may_have_begun_at_any_time(memory, year):
+    (made_up,) = optimize(1).trials
+    made_up.datetime_start = datetime(year, 1, 1)
+    study = optuna.create_study(sampler=DRESampler(seed=0, memory=memory))
+    study.add_trial(made_up)
+    study.optimize(objective, n_trials=1)
+    assert [entry.n_trials for entry in memory.index().entries] == [1]
 
 
 def test_studies_of_one_name_are_different_ones(memory):

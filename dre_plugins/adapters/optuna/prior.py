@@ -191,7 +191,8 @@ class PriorSource:
                 name=name,
                 framework="optuna",
                 directions=tuple(direction.name.lower() for direction in study.directions),
-                began=began.timestamp(),
+                # The time of a trial that was added may be made up, and none that records hold.
+                began=began.timestamp() if 1970 < began.year < 9892 else 0.0,
             )
             self._memories[identity] = StudyMemory(
                 self._memory, header, stats=self._stats, logger=logger
