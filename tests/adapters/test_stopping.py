@@ -3,6 +3,7 @@
 import pickle
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 optuna = pytest.importorskip("optuna")
@@ -11,7 +12,7 @@ config_space = pytest.importorskip("syne_tune.config_space")
 
 from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule  # noqa: E402
 
-from dre_plugins.adapters.optuna import ExpectedGainCallback  # noqa: E402
+from dre_plugins.adapters.optuna import DRESampler, ExpectedGainCallback  # noqa: E402
 from dre_plugins.adapters.ray_tune import DRESearch, ExpectedGainStopper  # noqa: E402
 from dre_plugins.adapters.syne_tune import DRE, MODRE, ExpectedGainCriterion  # noqa: E402
 
@@ -35,6 +36,17 @@ def test_optuna_stops_a_study_of_any_sampler(min_gain, n_run):
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(lambda trial: loss(asked(trial)), n_trials=N, callbacks=[callback])
     assert len(study.trials) == n_run
+
+
+@pytest.mark.parametrize("valid", [None, lambda c: c["x"] >= 4.0])
+def test_optuna_stops_where_only_what_breaks_the_rule_is_better(valid):
+    study = optuna.create_study(sampler=DRESampler(seed=0, valid=valid, n_startup_trials=20))
+    study.enqueue_trial({"x": 4.0, "y": 0.0})
+    for x, y in np.random.default_rng(0).uniform((4.0, -5.0), 5.0, (19, 2)):
+        study.enqueue_trial({"x": x, "y": y})
+    callback = ExpectedGainCallback(min_gain=1.0)
+    study.optimize(lambda trial: loss(asked(trial)), n_trials=21, callbacks=[callback])
+    assert (len(study.trials) == 20) == (valid is not None)
 
 
 @pytest.mark.parametrize(("min_gain", "n_run"), [(HIGH, 10), (LOW, N)])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import partial
 
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna.attributes import logger
 from dre_plugins.adapters.optuna.history import begun_in
+from dre_plugins.adapters.optuna.sampler import DRESampler
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule
 from dre_plugins.recommend.trials import observed_trials
@@ -50,7 +52,8 @@ class ExpectedGainCallback:
     The universal prior is conditioned on all trials. A formula that was fitted to recorded studies
     turns the expected improvement of its best candidate into the expected gain of the next
     `n_ahead` trials. This takes about a tenth of a second after each trial. The study may use any
-    sampler. If it is continued, it stops after its next trial unless the expectation has changed.
+    sampler; only what the rule `valid` of a `DRESampler` allows can be a gain. If it is continued,
+    it stops after its next trial unless the expectation has changed.
 
     Args:
         n_ahead: Number of next trials whose gain is considered, at least 1.
@@ -79,6 +82,7 @@ class ExpectedGainCallback:
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         """Stop the study if the rule is met."""
         space, _, trials = begun_in(study)
-        n_objectives, history = len(study.directions), observed_trials(trials)
-        if self._rule.is_met(space, history, trials, n_objectives=n_objectives, logger=logger):
+        rule = study.sampler.rule_on(space) if isinstance(study.sampler, DRESampler) else None
+        is_met = partial(self._rule.is_met, space, observed_trials(trials), trials, rule=rule)
+        if is_met(n_objectives=len(study.directions), logger=logger):
             study.stop()

@@ -49,7 +49,7 @@ class StudyRules:
         self._stats = stats
         self._process = process
         self._reporter = reporter
-        self._unbound = self._new(SearchSpace({}))
+        self._unbound = self.new(SearchSpace({}))
         self._rules: dict[str, Rule] = {}  # by study, as one sampler may serve several
         # For each study, the trials that lacked a parameter of the rule until one had them all.
         self._n_absent: Counter[str] = Counter()
@@ -92,7 +92,7 @@ class StudyRules:
             space = SearchSpace(domains, space.conditions, space.optional, space.spans)
         rule = self._of(study)  # another thread may replace it
         if rule.space != space:
-            rule = self._rules[study.study_name] = self._new(space)
+            rule = self._rules[study.study_name] = self.new(space)
         can_hold = not fixed or rule.may_hold(np.full(space.n_parameters, np.nan))
         return Rule(space, None) if _is_broken_by(trial, rule) or not can_hold else rule
 
@@ -173,7 +173,8 @@ class StudyRules:
     def _of(self, study: Study) -> Rule:
         return self._rules.get(study.study_name, self._unbound)
 
-    def _new(self, space: SearchSpace) -> Rule:
+    def new(self, space: SearchSpace) -> Rule:
+        """Return the rule on a search space, of which a study may show more later."""
         return Rule(space, self._valid, seed=self._seed, is_learnt=True)
 
 

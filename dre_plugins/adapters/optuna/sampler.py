@@ -29,7 +29,8 @@ from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
-from dre_plugins.space.rules import RuleError, Valid
+from dre_plugins.space.rules import Rule, RuleError, Valid
+from dre_plugins.space.search_space import SearchSpace
 
 
 class DRESampler(BaseSampler):
@@ -243,6 +244,10 @@ class DRESampler(BaseSampler):
         wanted = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
         require(trial in [*trials], "trial", trial, wanted)
         return attributes.explanation_of(trials[trial])
+
+    def rule_on(self, space: SearchSpace) -> Rule:
+        """Return which configurations of a search space may be tried, by the argument `valid`."""
+        return self._rules.new(space)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
