@@ -84,6 +84,7 @@ class AskTell(KeptTrials):
 
     Attributes:
         space: The search space.
+        rule: Which configurations may be tried, by `valid`.
         is_recorded: Whether a memory records the trials that end from now on.
         stats: Counters of `Recommender` and "enqueued" configurations that were asked for. With a
             memory also "past_studies", "memory_errors", and suggestions made without past studies
@@ -212,8 +213,7 @@ class AskTell(KeptTrials):
         """
         require(len(self.directions) == 1, "the number of objectives", len(self.directions), "1")
         check_n_ahead(n_ahead)
-        history = self.history()
-        return expected_gain(self.space, history, self._trials, n_ahead=n_ahead, rule=self.rule)
+        return expected_gain(self.rule, self.history(), self._trials, n_ahead=n_ahead)
 
     # ---- asking
 

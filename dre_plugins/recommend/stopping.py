@@ -20,7 +20,6 @@ from dre_plugins.recommend.kept_trials import KeptTrials
 from dre_plugins.recommend.trials import Trial, feasible_positions, number_of
 from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.rules import Rule
-from dre_plugins.space.search_space import SearchSpace
 
 # Default of `min_gain`, as a share of what a study has gained so far. It ends 18 of 92 recorded
 # studies of 60 or 100 trials; 3 of these would still have gained .05 of regret
@@ -48,33 +47,32 @@ class ExpectedGain:
 
 
 def expected_gain(
-    space: SearchSpace,
+    rule: Rule,
     history: Sequence[Trial],
     trials: Sequence[Trial] | None = None,
     *,
     n_ahead: int = 10,
-    rule: Rule | None = None,
 ) -> ExpectedGain | None:
     """Return the expected gain of the next trials; None before ten complete, feasible trials.
 
     gain = ½ √(EI · gained) (k / 10)^0.9, with EI the largest expected improvement of a candidate.
     Under constraints, or where a region fails, it is too large: it takes all candidates as valid.
 
-    `history` and `trials` are those of `feasible_positions`, of one objective; larger is better.
-    `n_ahead` is the number k of next trials, at least 1. `rule` says which configurations may be
-    tried; None: all.
+    `rule` says which configurations may be tried. `history` and `trials` are those of
+    `feasible_positions`, of one objective; larger is better. `n_ahead` is the number k of next
+    trials, at least 1.
     """
     valid = feasible_positions(history, trials)
     told = np.array([history[place].value for place in valid], dtype=np.float64)
     values = told[np.isfinite(told)]
-    if len(values) < N_FIRST or not space.n_parameters:
+    if len(values) < N_FIRST or not rule.space.n_parameters:
         return None
     from dre_plugins.recommend.posterior import best_improvement  # torch: only when it is needed
 
     # Divided by the largest first, as differences of 1e308 overflow.
     size = largest_of(values)
     gained = size * float(values.max() / size - np.median(values[:N_FIRST] / size))
-    improvement = best_improvement(rule or Rule(space, None), history, valid)
+    improvement = best_improvement(rule, history, valid)
     share = GAIN_OF_TEN * (n_ahead / 10) ** BY_NUMBER
     # Not the root of the product: that of two values of 1e-200 is none.
     return ExpectedGain(share * math.sqrt(improvement) * math.sqrt(gained), gained)
@@ -107,13 +105,12 @@ class StoppingRule:
 
     def is_met(
         self,
-        space: SearchSpace,
+        rule: Rule,
         history: Sequence[Trial],
         trials: Sequence[Trial] | None = None,
         *,
         n_objectives: int,
         logger: logging.Logger,
-        rule: Rule | None = None,
     ) -> bool:
         """Say whether a study of one objective is to end, and log why it is; see `expected_gain`.
 
@@ -124,7 +121,7 @@ class StoppingRule:
         if len(valid) < self.min_n_trials:
             return False
         try:
-            expected = expected_gain(space, history, trials, n_ahead=self.n_ahead, rule=rule)
+            expected = expected_gain(rule, history, trials, n_ahead=self.n_ahead)
         except RuntimeError as error:  # numerics or memory: no reason to end a study
             logger.warning("The gain of further trials cannot be told: %s", error)
             return False
@@ -155,11 +152,10 @@ class StudyStopping:
         if n_ended > self._n_ended and not self._is_met:
             self._n_ended, trials = n_ended, study.trials
             self._is_met = self._rule.is_met(
-                study.space,
+                study.rule,
                 study.history()[: len(trials)],
                 trials,
                 n_objectives=len(study.directions),
                 logger=self._logger,
-                rule=study.rule,
             )
         return self._is_met

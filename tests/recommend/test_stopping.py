@@ -10,9 +10,11 @@ import pytest
 from dre_plugins.recommend import AskTell, Trial, TrialState
 from dre_plugins.recommend.stopping import StoppingRule, StudyStopping, expected_gain
 from dre_plugins.space import Float, SearchSpace
+from dre_plugins.space.rules import Rule
 
 LOGGER = logging.getLogger("dre_plugins")
 SPACE = SearchSpace({"x": Float(-5.0, 5.0), "y": Float(-5.0, 5.0)})
+RULE = Rule(SPACE, None)
 
 
 def history(radius: float, n: int = 30, size: float = 1.0) -> list[Trial]:
@@ -28,22 +30,22 @@ def history(radius: float, n: int = 30, size: float = 1.0) -> list[Trial]:
 
 
 def is_met(rule: StoppingRule, trials: list[Trial]) -> bool:
-    return rule.is_met(SPACE, trials, n_objectives=1, logger=LOGGER)
+    return rule.is_met(RULE, trials, n_objectives=1, logger=LOGGER)
 
 
 def test_near_the_optimum_less_is_expected_and_more_of_more_trials():
     away = [trial for trial in history(5.0, 60) if trial.value < -4.0][:30]
-    far, near = expected_gain(SPACE, away), expected_gain(SPACE, history(0.1))
+    far, near = expected_gain(RULE, away), expected_gain(RULE, history(0.1))
     assert near.gain < 0.2 * far.gain
     assert near.gain / near.gained < 0.02 < far.gain / far.gained
-    assert expected_gain(SPACE, history(0.1), n_ahead=20).gain > 1.5 * near.gain
-    assert expected_gain(SPACE, history(0.1)[:9]) is None
+    assert expected_gain(RULE, history(0.1), n_ahead=20).gain > 1.5 * near.gain
+    assert expected_gain(RULE, history(0.1)[:9]) is None
 
 
 def test_the_unit_of_the_metric_changes_the_gain_alone():
-    gain = expected_gain(SPACE, history(0.5)).gain
+    gain = expected_gain(RULE, history(0.5)).gain
     for size in (1e-200, 1e-3, 1e200):
-        scaled = expected_gain(SPACE, history(0.5, size=size))
+        scaled = expected_gain(RULE, history(0.5, size=size))
         assert scaled.gain == pytest.approx(size * gain, rel=1e-3)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from functools import partial
 
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
@@ -14,6 +13,7 @@ from dre_plugins.adapters.optuna.sampler import DRESampler
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule
 from dre_plugins.recommend.trials import observed_trials
+from dre_plugins.space.rules import Rule
 
 
 def recommend(study: Study) -> Recommendation[FrozenTrial]:
@@ -82,7 +82,12 @@ class ExpectedGainCallback:
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         """Stop the study if the rule is met."""
         space, _, trials = begun_in(study)
-        rule = study.sampler.rule_on(space) if isinstance(study.sampler, DRESampler) else None
-        is_met = partial(self._rule.is_met, space, observed_trials(trials), trials, rule=rule)
-        if is_met(n_objectives=len(study.directions), logger=logger):
+        sampler, n_objectives, history = (
+            study.sampler,
+            len(study.directions),
+            observed_trials(trials),
+        )
+        allowed = sampler.rule_on(space) if isinstance(sampler, DRESampler) else Rule(space, None)
+        n_objectives = len(study.directions)
+        if self._rule.is_met(allowed, history, trials, n_objectives=n_objectives, logger=logger):
             study.stop()
