@@ -333,13 +333,13 @@ class DRESearch(Searcher):
         point = arguments.evaluated_point(
             parameters, value, intermediate_values, error=error, pruned=pruned
         )
-        given = replace(self._given, evaluated=[*self._given.evaluated, point])
+        alone = replace(self._given, points=(), evaluated=[point], valid=None)
         if self._trials is not None:
-            arguments.add_points(given, self._trials.study, self._trials.param_space)
+            arguments.add_points(alone, self._trials.study, self._trials.param_space)
             return
         if self._param_space is not None and self._mode:
-            arguments.check_points(given, self._param_space, self._mode)
-        self._given = given
+            arguments.check_points(alone, self._param_space, self._mode)
+        self._given = replace(self._given, evaluated=[*self._given.evaluated, point])
 
     # ---- the state on disk
 

@@ -195,8 +195,10 @@ def test_evaluated_points_are_learnt_from_and_not_run() -> None:
     assert search.stats == {"suggestions": 1, "model": 1}
 
 
-def test_evaluated_points_may_come_before_and_after_the_set_up() -> None:
-    search = tiny_search()
+@pytest.mark.parametrize("space", [None, {name: SPACE[name] for name in ("x", "n")}])
+def test_evaluated_points_may_come_before_and_after_the_set_up(space: Any) -> None:
+    rule, points = (lambda config: config["constant"] == 7), [{"x": 0.5, "constant": 7}]
+    search = tiny_search(space, mode="max", valid=rule, points_to_evaluate=points)
     search.add_evaluated_point({"x": 0.5, "n/z": 1}, 1.0)
     search.set_search_properties("loss", "max", SPACE)
     search.add_evaluated_point({"x": 0.25, "n": {"z": 1}, "constant": 7}, np.float32(2.0))
