@@ -236,9 +236,14 @@ class RayTrials:
         """Report an intermediate value; with several objectives only final values count."""
         iteration = number_of(result.get(TRAINING_ITERATION))
         value = self.reading.value_in(result)
+        if trial.delivered and iteration < number_of(trial.delivered[0]):
+            # It goes on from an earlier checkpoint, or begins anew, after a crash or a pause.
+            rungs = self.study.trials[trial.number].rungs
+            self.study.restart(trial.number)
+            for step in rungs:
+                if step < iteration:
+                    self.study.report(trial.number, step, rungs[step])
         if isinstance(value, float) and math.isfinite(iteration):
-            if trial.delivered and iteration < number_of(trial.delivered[0]):
-                self.study.restart(trial.number)  # after a crash, or a pause without a checkpoint
             self.study.report(trial.number, iteration, value)
 
     def _warn_once(self, text: str, topic: str) -> None:

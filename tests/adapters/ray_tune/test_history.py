@@ -98,15 +98,20 @@ def test_a_crashed_trial_that_runs_again_under_a_new_id_counts_again() -> None:
     assert len(search.study.trials) == 4
 
 
-def test_what_was_reported_before_a_retry_is_forgotten() -> None:
+@pytest.mark.parametrize("first", [1, 3])  # begun anew, or from a checkpoint of iteration 2
+@pytest.mark.parametrize("has_metric", [False, True])
+def test_what_was_reported_before_a_retry_is_forgotten(first: int, has_metric: bool) -> None:
     search = search_of(space=PLAIN)
     search.suggest("a")
     for iteration in range(1, 6):
         search.on_trial_result("a", report(iteration, 0.1))
-    search.on_trial_result("a", report(1, 9.0))
-    search.on_trial_complete("a", report(2, 8.0, done=True))
+    again = report(first, 9.0) if has_metric else {"training_iteration": first}
+    search.on_trial_result("a", again)
+    search.on_trial_complete("a", report(first + 1, 8.0, done=True))
     (trial,) = worker.trials(search)
-    assert trial.rungs == {1.0: 9.0, 2.0: 8.0} and trial.value == 8.0
+    reported = [0.1] * (first - 1) + [9.0 if has_metric else None, 8.0]
+    assert trial.rungs == {i: value for i, value in enumerate(reported, 1) if value is not None}
+    assert trial.value == 8.0
 
 
 def test_a_missing_metric_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
