@@ -128,7 +128,6 @@ class RayTrials:
             return
         del self.running[trial_id]
         if error:
-            self.failed[trial_id] = trial.number
             # A mean that a `Repeater` hands on counts, as it is that of the repeats that did not
             # fail. It has no iteration, unlike every result of a trial.
             result = None if TRAINING_ITERATION in (result or {}) else result
@@ -149,6 +148,7 @@ class RayTrials:
             cost = cost_in(result, self.reading.cost, trial_id, self._warn_once)
         tell = partial(self.study.tell, trial.number, constraints=constraints, cost=cost)
         if error and is_missing:
+            self.failed[trial_id] = trial.number
             tell(None)
         elif result is None or value is None:
             # It was stopped while paused, or its last result lacks the metric: its earlier reports

@@ -184,8 +184,10 @@ def test_trials_of_a_repeater_are_no_news(tmp_path: Path) -> None:
 
 def test_repeats_without_an_index_are_no_news_either(tmp_path: Path) -> None:
     """`Repeater(set_index=False)`: the search knows the first trial of a configuration."""
-    search, trials = known_to_ray(2, 1)
-    for place in (1, 2):  # of an ended one, and of a running one
+    search, trials = known_to_ray(2, 2)
+    search.on_trial_complete("t3", {"loss": 2.5}, error=True)  # a mean; the last repeat crashed
+    trials["t3"] = ended(None, "t3", trials["t3"][1], 2.5)
+    for place in (1, 2, 3):  # of ended ones, and of a running one
         trials[f"repeat{place}"] = ended(None, "", trials[f"t{place}"][1], 9.0)
     again = restored(tmp_path, trials, search)
     assert again.study.trials == search.study.trials
