@@ -129,8 +129,9 @@ class DRESearch(Searcher):
         memory: Folder in which studies are recorded, see `AskTell`. With `past_results` the study
             is recorded but does not learn from the folder.
         valid: Rule that configurations must satisfy, see `AskTell`: a function of a configuration
-            as a trial gets it. Points to evaluate are exempt. It is saved with the search, even if
-            it is a lambda.
+            as a trial gets it, but without constants that only the Tuner has if `space`, `metric`
+            and `mode` are given here. Points to evaluate are exempt. It is saved with the search,
+            even if it is a lambda.
 
     Raises:
         ValueError: If an argument is invalid, there is nothing to learn from in `past_results`, a
