@@ -285,11 +285,8 @@ def test_a_copy_has_the_same_future(way: str, tmp_path: Path) -> None:
 
 
 def test_a_state_before_the_set_up_keeps_points_and_seed() -> None:
-    def new() -> DRESearch:
-        return worker.tiny_search(
-            points_to_evaluate=[{"x": 0.5}], seed=5, mode="max", metric="loss", n_startup_trials=2
-        )
-
+    objective: dict[str, Any] = {"metric": "loss", "mode": "max", "n_startup_trials": 2}
+    new = partial(worker.tiny_search, points_to_evaluate=[{"x": 0.5}], seed=5, **objective)
     again = DRESearch()
     again.set_state(new().get_state())
     expected = new()
