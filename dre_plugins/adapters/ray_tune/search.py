@@ -30,6 +30,7 @@ from dre_plugins.adapters.ray_tune.state import (
     write,
 )
 from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
+from dre_plugins.adapters.ray_tune.study import PastResults, StudyArguments
 from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
@@ -151,7 +152,7 @@ class DRESearch(Searcher):
         *,
         seed: int | None = None,
         prior: GivenPrior = AUTO,
-        past_results: arguments.PastResults | None = None,
+        past_results: PastResults | None = None,
         constraints: Mapping[str, Any] | None = None,
         cost: str | None = None,
         n_startup_trials: int | None = None,
@@ -172,7 +173,7 @@ class DRESearch(Searcher):
         Memory.of(memory)  # says what is wrong with it
         check_past("past_results", past_results, prior)
         points, evaluated = arguments.initial_points(points_to_evaluate, evaluated_rewards)
-        self._given = arguments.StudyArguments(
+        self._given = StudyArguments(
             options={**options, "failed": failed, "settings": settings, "seed": seed},
             prior=prior_from(prior, checked.preset),
             past_results=past_results,
@@ -255,9 +256,9 @@ class DRESearch(Searcher):
         if may_wait:
             self._given = self._given.on(param_space)
             if self._given.past_results is not None or is_wanted(self._given.memory):
-                arguments.check_points(self._given, param_space, self._mode)
+                self._given.check(param_space, self._mode)
                 return
-        study = arguments.study_of(self._given, param_space, self._mode, self._reading)
+        study = self._given.begin(param_space, self._mode, self._reading)
         self._trials = RayTrials(study, param_space, self._reading)
         self._given = self._given.used()
 
@@ -336,10 +337,10 @@ class DRESearch(Searcher):
         )
         alone = replace(self._given, points=(), evaluated=[point], valid=None)
         if self._trials is not None:
-            arguments.add_points(alone, self._trials.study, self._trials.param_space)
+            alone.add_points(self._trials.study, self._trials.param_space)
             return
         if self._param_space is not None and self._mode:
-            arguments.check_points(alone, self._param_space, self._mode)
+            alone.check(self._param_space, self._mode)
         self._given = replace(self._given, evaluated=[*self._given.evaluated, point])
 
     # ---- the state on disk

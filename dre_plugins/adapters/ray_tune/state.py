@@ -88,9 +88,9 @@ def attributes_in(state: Any) -> dict[str, Any]:
     """
     if not isinstance(state, dict) or state.get("format") != STATE_FORMAT:
         raise ValueError(f"This is no state of a DRESearch: {str(state)[:80]}.")
-    if state["version"] != STATE_VERSION:
+    if state.get("version") != STATE_VERSION:
         raise ValueError(
-            f"The state has version {state['version']}, and this is a DRESearch of version "
+            f"The state has version {state.get('version')}, and this is a DRESearch of version "
             f"{STATE_VERSION}; upgrade dre-plugins, or use the one that wrote it."
         )
     return copy.deepcopy(dict(state["state"]))

@@ -1,0 +1,158 @@
+"""How the study of a `DRESearch` begins, once its parameter space is known."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dre_plugins.adapters.common.limits import Limits
+from dre_plugins.adapters.common.past_tasks import learnt_prior
+from dre_plugins.adapters.ray_tune.arguments import Evaluated, Points
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.adapters.ray_tune.history import Reading, logger
+from dre_plugins.adapters.ray_tune.sources import Source, read_results
+from dre_plugins.adapters.ray_tune.tree import hidden_in
+from dre_plugins.engine.settings import require
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.memory import GivenMemory, is_wanted
+from dre_plugins.recommend.prior import GivenPrior
+from dre_plugins.space.rules import Valid
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.metadata import MetaDataset
+
+PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
+
+DIRECTIONS = {"min": "minimize", "max": "maximize"}
+
+
+@dataclass(frozen=True)
+class StudyArguments:
+    """Hold what `DRESearch` was given for its study; `options` are handed on as they are."""
+
+    options: Mapping[str, Any]
+    prior: GivenPrior
+    past_results: PastResults | None
+    points: Points
+    evaluated: Sequence[Evaluated]
+    memory: GivenMemory
+    valid: Valid | None
+
+    def on(self, param_space: ParamSpace) -> StudyArguments:
+        """Return them for a parameter space, in which a Tuner may hide objects.
+
+        A ValueError says that there is a rule, which would see placeholders of these.
+        """
+        hidden = [] if self.valid is None else hidden_in(param_space.root)
+        wanted = (
+            f"left out, or {hidden} given to DRESearch(space=…), as a Tuner hides their objects"
+        )
+        require(not hidden, "valid", self.valid, wanted)
+        return replace(self, memory=_memory_for(self.memory, param_space))
+
+    def used(self) -> StudyArguments:
+        """Return them without what a study has once it has begun, as states become smaller."""
+        return replace(self, prior=None, past_results=None, points=(), evaluated=())
+
+    def check(self, space: ParamSpace, mode: Any) -> None:
+        """Refuse points and a rule that the space cannot have, where the study begins later."""
+        study = AskTell(
+            space.space,
+            direction=_directions_of(mode),
+            prior=None,
+            logger=logging.Logger("unheard", logging.CRITICAL),  # the study warns when it begins
+            memory=False,
+            valid=_rule_on(self.valid, space),
+        )
+        self.add_points(study, space)
+
+    def begin(self, space: ParamSpace, mode: Any, reading: Reading) -> AskTell:
+        """Begin the study, after learning from past results if there are any."""
+        prior, metric = self.prior, reading.metric
+        if not space.space.n_parameters:
+            logger.warning("There are constants only: all trials get the same configuration.")
+            prior = None
+        elif self.past_results is not None:
+            tasks = past_tasks(self.past_results, metric, mode, space.space, reading.limits)
+            prior = learnt_prior(tasks, logger)
+        study = AskTell(
+            space.space,
+            direction=_directions_of(mode),
+            prior=prior,
+            logger=logger,
+            memory=self.memory,
+            framework="ray-tune",
+            name=metric if isinstance(metric, str) else "",
+            valid=_rule_on(self.valid, space),
+            **self.options,
+        )
+        self.add_points(study, space)
+        return study
+
+    def add_points(self, study: AskTell, space: ParamSpace) -> None:
+        """Enqueue the points to run, and add those that were evaluated."""
+        for point in self.points:
+            study.enqueue(space.to_configuration(point))
+        for config, result in self.evaluated:
+            study.add(space.to_configuration(config), **result)
+
+
+def _rule_on(valid: Valid | None, param_space: ParamSpace) -> Valid | None:
+    """Return a rule on flat configurations, of one on configurations as trials get them."""
+    return partial(_is_valid, valid, param_space) if callable(valid) else valid
+
+
+def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:
+    return valid(param_space.to_config(configuration))
+
+
+def _memory_for(given: GivenMemory, param_space: ParamSpace) -> GivenMemory:
+    """Return the memory of a study, False where a Tuner hides what the choices are."""
+    space = param_space.space
+    hidden = [name for name in hidden_in(param_space.root) if name in space.names]
+    if not hidden:
+        return given
+    # Placeholders say where a choice stands in its list, and that may differ between studies.
+    level = logging.WARNING if is_wanted(given) else logging.INFO
+    logger.log(
+        level,
+        "The Tuner hides the choices of %s: they have no order, and no memory is used. Write "
+        "Python numbers, or give the space to DRESearch(space=…).",
+        hidden,
+    )
+    return False
+
+
+def _directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:
+    """Return the direction of a mode, or of each of several; None is "min"."""
+    if isinstance(mode, (list, tuple)):
+        return [DIRECTIONS[part] for part in mode]
+    return DIRECTIONS[mode or "min"]
+
+
+def past_tasks(
+    results: PastResults, metric: Any, mode: Any, space: SearchSpace, limits: Limits
+) -> MetaDataset:
+    """Return past experiments as tasks, in the present space if that is what they searched.
+
+    Otherwise the domains of the parameters that they share are from the present space. Trials that
+    break a limit have failed.
+    """
+    if isinstance(results, MetaDataset):
+        return results
+    if isinstance(metric, list):
+        raise ValueError(
+            f"past_results are read for one metric, got {metric!r}; give what "
+            "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
+        )
+    searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)
+    reading = partial(read_results, results, metric=metric, mode=mode, limits=limits)
+    inferred, given = reading(likely=searched), reading(space=searched)
+    are_equal = sum(map(len, given)) == sum(map(len, inferred)) and not any(
+        np.isnan(task.units).all(axis=0).any() for task in given
+    )
+    return given if are_equal else inferred
