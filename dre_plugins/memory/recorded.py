@@ -28,6 +28,15 @@ def is_time(seconds: Any) -> bool:
     return is_real(seconds) and bool(0.0 <= seconds < _LAST_TIME)
 
 
+def seconds_of(moment: datetime) -> float:
+    """Return the seconds since 1970 of a moment; 0 if it is made up, and no record can hold it."""
+    try:
+        seconds = moment.timestamp()
+    except (OSError, OverflowError, ValueError):  # of years that the platform's clock lacks
+        return 0.0
+    return seconds if is_time(seconds) else 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
     """Hold the header of a record: which study it belongs to."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import wraps
@@ -133,13 +134,19 @@ class KeptTrials:
         return self._has(number) and self._trials[number].state is TrialState.RUNNING
 
     @locked
-    def restart(self, number: int) -> None:
-        """Say that a trial runs again from its beginning, in whatever state it was.
+    def restart(self, number: int, step: float = -math.inf) -> None:
+        """Say that a trial runs again, in whatever state it was.
+
+        Args:
+            number: What `ask` returned.
+            step: First step that it reports again; its earlier reports count. By default none do.
 
         Raises:
             ValueError: If there is no such trial.
         """
-        self._trials[number] = Trial(self._trial(number).configuration, TrialState.RUNNING)
+        trial = self._trial(number)
+        kept = {earlier: value for earlier, value in trial.rungs.items() if earlier < step}
+        self._trials[number] = Trial(trial.configuration, TrialState.RUNNING, rungs=kept)
         self._stopped.discard(number)
 
     @locked

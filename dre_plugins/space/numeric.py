@@ -129,7 +129,8 @@ class _Numeric(Domain):
             else:
                 n, nearest = self._grid.n, map(self._grid.nearest, values)
                 # Clipped before the division, as a quotient may be too large for a float.
-                near = [min(max(k, -10 * n), 11 * n) for k in nearest]
+                reach = n * math.ceil(FARTHEST + 1.0)
+                near = [min(max(k, -reach), n + reach) for k in nearest]
                 units = np.array([(2 * k + 1) / (2 * n) for k in near])
         return np.minimum(np.maximum(units, -FARTHEST), 1.0 + FARTHEST)
 

@@ -348,6 +348,9 @@ def test_a_trial_can_run_again() -> None:
         assert study.is_running(number)
     assert all(trial.rungs == {} for trial in study.trials)
     study.report(1, 1, 2.0)
+    study.report(1, 2, 3.0)
+    study.restart(1, 2)  # from a checkpoint of step 1
+    assert study.trials[1].rungs == {1.0: 2.0}
     study.tell(0, 1.0)
     assert study.best.value == 1.0
     with pytest.raises(ValueError, match="number must be"):

@@ -28,7 +28,7 @@ from dre_plugins.adapters.optuna.conversion import domains_in
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, tasks_before
 from dre_plugins.memory.memory import Memory
-from dre_plugins.memory.recorded import Header
+from dre_plugins.memory.recorded import Header, seconds_of
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
 from dre_plugins.memory.study import StudyMemory, count_failure, count_memory_turns
 from dre_plugins.recommend.loading import prior_from
@@ -191,8 +191,7 @@ class PriorSource:
                 name=name,
                 framework="optuna",
                 directions=tuple(direction.name.lower() for direction in study.directions),
-                # The time of a trial that was added may be made up, and none that records hold.
-                began=began.timestamp() if 1970 < began.year < 9892 else 0.0,
+                began=seconds_of(began),  # that of a trial that was added may be made up
             )
             self._memories[identity] = StudyMemory(
                 self._memory, header, stats=self._stats, logger=logger

@@ -238,11 +238,7 @@ class RayTrials:
         value = self.reading.value_in(result)
         if trial.delivered and iteration < number_of(trial.delivered[0]):
             # It goes on from an earlier checkpoint, or begins anew, after a crash or a pause.
-            rungs = self.study.trials[trial.number].rungs
-            self.study.restart(trial.number)
-            for step in rungs:
-                if step < iteration:
-                    self.study.report(trial.number, step, rungs[step])
+            self.study.restart(trial.number, iteration)
         if isinstance(value, float) and math.isfinite(iteration):
             self.study.report(trial.number, iteration, value)
 

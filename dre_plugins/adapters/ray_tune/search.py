@@ -335,6 +335,7 @@ class DRESearch(Searcher):
         point = arguments.evaluated_point(
             parameters, value, intermediate_values, error=error, pruned=pruned
         )
+        # Alone: points to run may lack constants of the Tuner, and no rule holds for it.
         alone = replace(self._given, points=(), evaluated=[point], valid=None)
         if self._trials is not None:
             alone.add_points(self._trials.study, self._trials.param_space)

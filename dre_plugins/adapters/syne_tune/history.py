@@ -259,7 +259,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
 
 
 def searcher_in(scheduler: Any) -> StudySearcher | None:
-    """Return our searcher: itself, or that of a scheduler, which may be in others; None: none."""
+    """Return a searcher of ours, or that of a scheduler, which others may wrap; None without."""
     while hasattr(scheduler, "scheduler"):
         scheduler = scheduler.scheduler
     searcher = getattr(scheduler, "searcher", scheduler)
