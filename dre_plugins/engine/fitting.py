@@ -111,6 +111,23 @@ def fit(
     All are on one device; `generator`, of the support sets, is on the CPU. A FittingError says
     that a fitted parameter is not finite.
     """
+    with torch.inference_mode():  # takes a tenth less time than `torch.no_grad`
+        fitted, n_steps = _fitted(parameters, scorer, fitting, lists, generator)
+    for name, value in fitted.items():
+        if not bool(torch.isfinite(value).all()):
+            raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")
+    # Copies made here, as autograd refuses tensors of inference mode.
+    return {name: value.clone() for name, value in fitted.items()}
+
+
+def _fitted(
+    parameters: Mapping[str, Tensor],
+    scorer: ScorerSettings,
+    fitting: FittingSettings,
+    lists: RankingLists,
+    generator: torch.Generator,
+) -> tuple[Parameters, int]:
+    """Return parameters after all steps of a fit, and how many these were; see `fit`."""
     flat = FlatParameters(parameters)
     loss = LOSSES[fitting.loss]
     quantiles = support = None
@@ -135,10 +152,7 @@ def fit(
         gradient.update()
         rate = fitting.learning_rate * annealed
         adam_step([flat.vector], [flat.gradient], [mean], [square], [count], rate)
-    for name, value in flat.values.items():
-        if not bool(torch.isfinite(value).all()):
-            raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")
-    return {name: value.clone() for name, value in flat.values.items()}
+    return flat.values, n_steps
 
 
 def adam_step(

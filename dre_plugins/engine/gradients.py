@@ -70,7 +70,6 @@ class FitGradient:
         if quantiles is not None and support is not None:
             self._context = _ContextGradient(flat, scorer, features, quantiles, support)
 
-    @torch.no_grad()
     def update(self) -> None:
         """Overwrite the gradients by those at the present parameters."""
         shift = None if self._context is None else self._context.forward()
