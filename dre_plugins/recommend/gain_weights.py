@@ -22,7 +22,7 @@ import torch
 from dre_plugins.recommend.constraints import Constraint
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.universal_prior import network_for, process_features
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Array, Units
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import standardised
@@ -70,6 +70,16 @@ class GainWeights:
         if self.feasibility is not None:
             logs = logs + self.feasibility.log_probability(features)
         return logs
+
+    def with_derivatives(self, features: Array) -> tuple[Array, Array]:
+        """Return `logs` of features `[C, D]` and their derivatives by these `[C, D]`."""
+        if self.are_equal:
+            return np.zeros(len(features)), np.zeros_like(features)
+        with torch.enable_grad():
+            inputs = torch.from_numpy(features).requires_grad_()
+            logs = self.logs(inputs)
+            (by_feature,) = torch.autograd.grad(logs.sum(), inputs)
+        return logs.detach().numpy(), by_feature.numpy()
 
     def logs_at(self, units: Units) -> torch.Tensor:
         """Return the logarithms of weights `[C]` at canonical coordinates `[C, P]`."""

@@ -201,8 +201,8 @@ def matern(inputs: Tensor, others: Tensor, lengthscales: Tensor) -> tuple[Tensor
     # Not 0, where the root has no finite slope.
     distance = math.sqrt(5.0) * (squares - 2.0 * rows @ columns.mT).clamp_min(1e-12).sqrt()
     decay = torch.exp(-distance)
-    slope = 5.0 / 3.0 * (1.0 + distance) * decay
-    return (1.0 + distance + distance.square() / 3.0) * decay, slope
+    near = 1.0 + distance
+    return (near + distance.square() / 3.0) * decay, 5.0 / 3.0 * near * decay
 
 
 def _matern_in_place(inputs: Tensor, others: Tensor, lengthscales: Tensor) -> Tensor:

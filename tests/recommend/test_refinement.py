@@ -1,7 +1,6 @@
 """Candidates move along the gradient of the acquisition, where they may."""
 
 import numpy as np
-import torch
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.proposers.refinement import refined
@@ -18,13 +17,15 @@ SPACE = SearchSpace(
     [Condition("z", "kind", ("b",))],
 )
 FREE = np.full(5, np.nan)
-PEAK = torch.tensor([0.2, 0.7, 0.9], dtype=torch.float64)
+PEAK = np.array([0.2, 0.7, 0.9])
 
 
-def of_continuous(features: torch.Tensor) -> torch.Tensor:
-    """Return what is best where x, y and z, as features, are at the peak."""
-    places = [*SPACE.continuous.values()]
-    return -(features[:, places] - PEAK).square().sum(-1)
+def of_continuous(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what is best where x, y and z, as features, are at the peak; its derivatives."""
+    places, derivatives = [*SPACE.continuous.values()], np.ones_like(features)
+    distance = features[:, places] - PEAK
+    derivatives[:, places] = -2.0 * distance
+    return -np.square(distance).sum(-1), derivatives
 
 
 def test_continuous_parameters_read_their_coordinate() -> None:
@@ -39,7 +40,7 @@ def test_they_reach_the_peak_and_nothing_else_moves() -> None:
     units = np.random.default_rng(1).random((2, 5))
     units[:, 0] = 0.75  # "b", which has a z
     moved = refined(SPACE, units, FREE, of_continuous)
-    np.testing.assert_allclose(moved[:, [1, 3, 4]], PEAK.expand(2, 3), atol=1e-4)
+    np.testing.assert_allclose(moved[:, [1, 3, 4]], [PEAK, PEAK], atol=1e-4)
     np.testing.assert_array_equal(moved[:, [0, 2]], units[:, [0, 2]])
 
 
@@ -62,7 +63,9 @@ def test_where_features_span_more_than_the_range_they_move_within_it() -> None:
 
 def test_a_peak_beyond_the_bounds_is_a_bound() -> None:
     units = np.random.default_rng(3).random((1, 5))
-    moved = refined(SPACE, units, FREE, lambda features: features[:, SPACE.continuous[1]])
+    place = SPACE.continuous[1]
+    rising = np.eye(SPACE.n_features)[[place]]
+    moved = refined(SPACE, units, FREE, lambda features: (features[:, place], rising))
     assert moved[0, 1] == 1.0
 
 
@@ -78,7 +81,7 @@ def test_the_universal_prior_expects_more_of_refined_candidates(monkeypatch) -> 
     def noting(space, units, fixed, acquisition):
         moved = refined(space, units, fixed, acquisition)
         before, after = (
-            acquisition(torch.from_numpy(space.features(rows)).double()) for rows in (units, moved)
+            acquisition(space.features(rows).astype(float))[0] for rows in (units, moved)
         )
         gains.extend((after - before).tolist())
         return moved

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import torch
 from scipy.optimize import minimize
 
 from dre_plugins.engine.runtime import one_blas_thread
@@ -28,12 +27,13 @@ def refined(
     space: SearchSpace,
     units: Units,
     fixed: Units,
-    acquisition: Callable[[torch.Tensor], torch.Tensor],
+    acquisition: Callable[[Array], tuple[Array, Array]],
 ) -> Units:
-    """Return candidates moved to where a differentiable acquisition is larger `[K, P]`.
+    """Return candidates moved to where an acquisition is larger `[K, P]`.
 
     Only continuous parameters that are active and not among the fixed coordinates `[P]` move,
-    within their bounds. The acquisition is of features: `[K, D]` -> `[K]`.
+    within their bounds. Of features `[K, D]` the acquisition returns its values `[K]` and their
+    derivatives `[K, D]`.
     """
     place_of = {
         column: place for column, place in space.continuous.items() if np.isnan(fixed[column])
@@ -43,21 +43,16 @@ def refined(
     columns, places = [*place_of], [*place_of.values()]
     canonical = space.canonical(units)
     is_active = ~np.isnan(canonical[:, columns])
-    features = torch.from_numpy(space.features(canonical)).double()
+    features = space.features(canonical).astype(np.float64)
     # The features of the bounds, which are 0 and 1 but in a space with wider spans.
     corners = np.array([[0.0], [1.0]]).repeat(space.n_parameters, axis=1)
     low, high = space.features(corners)[:, places].astype(np.float64)
     start = np.where(is_active, low + canonical[:, columns] * (high - low), 0.5)
-    moves = torch.from_numpy(is_active)
 
     def loss(flat: Array) -> tuple[float, Array]:
-        with torch.enable_grad():
-            coordinates = torch.from_numpy(flat.reshape(start.shape)).requires_grad_()
-            candidates = features.clone()
-            candidates[:, places] = torch.where(moves, coordinates, features[:, places])
-            total = -acquisition(candidates).sum()
-            (gradient,) = torch.autograd.grad(total, coordinates)
-        return total.item(), gradient.numpy().ravel()
+        features[:, places] = np.where(is_active, flat.reshape(start.shape), features[:, places])
+        values, derivatives = acquisition(features)
+        return -values.sum(), -np.where(is_active, derivatives[:, places], 0.0).ravel()
 
     with one_blas_thread():
         maximum = minimize(

@@ -27,10 +27,11 @@ from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.lists import FAILED_RANK, select_fantasies
 from dre_plugins.recommend.prior import Universal
 from dre_plugins.recommend.proposers import Choice, Request
+from dre_plugins.recommend.proposers.improvement import MixtureImprovement
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
 from dre_plugins.recommend.universal_prior import network_for
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import with_fixed
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
@@ -87,10 +88,11 @@ class UniversalProposer:
             np.append(values, np.full(len(broken), np.nan)), np.append(observed.ranks, failed)
         )
         network, features = network_for(self._space, prior), self._features(self._units)[None]
-        fits = [
-            (targets, *network(features, targets.values[None], targets.mean_variance))
-            for targets in alternatives
-        ]
+        with torch.inference_mode():
+            fits = [
+                (targets, *network(features, targets.values[None], targets.mean_variance))
+                for targets in alternatives
+            ]
         targets, processes, log_weights = max(fits, key=_log_density)
         self._processes, self._log_weights = processes.likely(log_weights)
         self._targets = targets.values
@@ -152,10 +154,12 @@ class UniversalProposer:
         values = _acquisition(pool.predictions).numpy()
         start = pool.units[np.argsort(-values, kind="stable")[:N_REFINED]]
 
-        def of_features(features: torch.Tensor) -> torch.Tensor:
-            means, variances = self._processes.posterior(features[None])
-            improvement = self._log_improvement(means[0], variances[0].sqrt(), best)
-            return improvement + self._gain_weights.logs(features)
+        improvement = MixtureImprovement(self._processes, self._log_weights, best)
+
+        def of_features(features: Array) -> tuple[Array, Array]:
+            values, derivatives = improvement(features)
+            logs, by_feature = self._gain_weights.with_derivatives(features)
+            return values + logs, derivatives + by_feature
 
         units = refined(self._space, start, fixed, of_features)
         units = self._search.rule.reached(start, units)
@@ -177,6 +181,7 @@ class UniversalProposer:
         spread = (shares * (ranks - mean).square()).sum().sqrt()
         return float(mean), float(spread)
 
+    @torch.inference_mode()
     def _predictions(self, candidates: Units, best: float) -> torch.Tensor:
         """Return means, deviations and, last, the logarithms of improvements on `best`.
 
