@@ -15,15 +15,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
+from scipy.special import expit, log_ndtr
 
 from dre_plugins.recommend.constraints import Constraint
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.universal_prior import network_for, process_features
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.universal.derivatives import DifferentiablePosterior, mixed
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import standardised
 
@@ -59,33 +62,31 @@ class GainWeights:
         """Whether all weights are 1."""
         return self.costs is None and self.feasibility is None
 
-    def logs(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the logarithms of weights `[C]`.
+    def with_derivatives(self, features: Array) -> tuple[Array, Array]:
+        """Return the logarithms of weights `[K]`, and their derivatives by features `[K, D]`.
 
-        Features `[C, D]` are those of `process_features`; their gradient is kept.
+        Features are those of `process_features`.
         """
-        logs = features.new_zeros(len(features))
+        logs, derivatives = np.zeros(len(features)), np.zeros_like(features)
+        models: tuple[CostModel | Feasibility | None, ...] = (self.costs, self.feasibility)
+        for model in models:
+            if model is not None:
+                of_model, by_feature = model.with_derivatives(features)
+                logs += of_model
+                derivatives += by_feature
+        return logs, derivatives
+
+    def logs_at(self, units: Units) -> torch.Tensor:
+        """Return the logarithms of weights `[C]` at canonical coordinates `[C, P]`."""
+        logs = torch.zeros(len(units), dtype=torch.float64)
+        if self.are_equal:
+            return logs
+        features = process_features(self.space, units)
         if self.costs is not None:
             logs = logs - self.costs.log_factors(features)
         if self.feasibility is not None:
             logs = logs + self.feasibility.log_probability(features)
         return logs
-
-    def with_derivatives(self, features: Array) -> tuple[Array, Array]:
-        """Return `logs` of features `[C, D]` and their derivatives by these `[C, D]`."""
-        if self.are_equal:
-            return np.zeros(len(features)), np.zeros_like(features)
-        with torch.enable_grad():
-            inputs = torch.from_numpy(features).requires_grad_()
-            logs = self.logs(inputs)
-            (by_feature,) = torch.autograd.grad(logs.sum(), inputs)
-        return logs.detach().numpy(), by_feature.numpy()
-
-    def logs_at(self, units: Units) -> torch.Tensor:
-        """Return the logarithms of weights `[C]` at canonical coordinates `[C, P]`."""
-        if self.are_equal:
-            return torch.zeros(len(units), dtype=torch.float64)
-        return self.logs(process_features(self.space, units))
 
     def expected_cost(self, units: Units) -> float | None:
         """Return what the configuration at coordinates `[P]` is expected to cost, if known.
@@ -132,6 +133,18 @@ class CostModel:
         logs = self._logs(features) - self._log_typical
         # log(1 + c / m), which is finite whatever is predicted far from all trials.
         return torch.nn.functional.softplus(logs)
+
+    def with_derivatives(self, features: Array) -> tuple[Array, Array]:
+        """Return minus `log_factors` of features `[K, D]`, and its derivatives `[K, D]`."""
+        means, variances, derivatives = self._posterior(features)
+        shares, deviation = self._shares.numpy(), self._deviation.numpy()
+        logs = self._mean.numpy() + deviation * (shares * means).sum(0) - self._log_typical
+        by_mean = -expit(logs) * deviation * shares
+        return -np.logaddexp(0.0, logs), derivatives(by_mean, np.zeros_like(variances))
+
+    @cached_property
+    def _posterior(self) -> DifferentiablePosterior:
+        return DifferentiablePosterior(self._processes)
 
     def _logs(self, features: torch.Tensor) -> torch.Tensor:
         means = [self._processes.means(part[None])[0] for part in features.split(BLOCK)]
@@ -181,6 +194,26 @@ class Feasibility:
                 total = total + torch.logsumexp(weights + torch.special.log_ndtr(margins), 0)
             parts.append(total)
         return torch.cat(parts)
+
+    def with_derivatives(self, features: Array) -> tuple[Array, Array]:
+        """Return `log_probability` of features `[K, D]`, and its derivatives `[K, D]`."""
+        total, by_feature = np.zeros(len(features)), np.zeros_like(features)
+        for posterior, (_, weights, boundary) in zip(self._posteriors, self._models, strict=True):
+            means, variances, derivatives = posterior(features)
+            deviations = np.sqrt(variances)
+            margins = (means - boundary) / deviations
+            logs = log_ndtr(margins)
+            # The slope of ln Φ is φ / Φ.
+            slopes = np.exp(-0.5 * np.square(margins) - logs) / math.sqrt(2.0 * math.pi)
+            of_model, shares = mixed(logs + weights.numpy())
+            by_margin = shares * slopes / deviations
+            total += of_model
+            by_feature += derivatives(by_margin, -0.5 * margins * by_margin / deviations)
+        return total, by_feature
+
+    @cached_property
+    def _posteriors(self) -> list[DifferentiablePosterior]:
+        return [DifferentiablePosterior(processes) for processes, _, _ in self._models]
 
 
 def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:

@@ -161,8 +161,8 @@ class Processes:
     def _across(self, inputs: Tensor) -> Tensor:
         """Return the covariances of candidates, as warped features, and trials `[B, H, C, N]`."""
         pair = inputs, self.inputs, self.hypotheses.lengthscales
-        needs_gradient = self.roots.requires_grad or inputs.requires_grad
-        covariance = matern(*pair)[0] if needs_gradient else _matern_in_place(*pair)
+        in_training = self.roots.requires_grad
+        covariance = matern(*pair)[0] if in_training else _matern_in_place(*pair)
         amplitudes = self.hypotheses.amplitudes.exp()[..., None, None]
         return torch.addcmul(self.hypotheses.trend(inputs, self.inputs), amplitudes, covariance)
 

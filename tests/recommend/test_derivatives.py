@@ -1,0 +1,104 @@
+"""Derivatives in closed form, by which candidates are refined."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from dre_plugins.engine.acquisition import log_expected_improvement
+from dre_plugins.recommend.constraints import Constraint
+from dre_plugins.recommend.gain_weights import CostModel, Feasibility
+from dre_plugins.recommend.proposers.improvement import MixtureImprovement
+from dre_plugins.recommend.universal_prior import network_for
+from dre_plugins.space import Float, SearchSpace
+from dre_plugins.space.base import Array
+from dre_plugins.universal.derivatives import DifferentiablePosterior
+from dre_plugins.universal.processes import Processes
+
+SPACE = SearchSpace({f"x{i}": Float(0.0, 1.0) for i in range(4)})
+STEP = 1e-6
+
+
+def conditioned(n_trials: int) -> tuple[Array, Processes, torch.Tensor]:
+    """Return trials `[N, D]`, and likely processes that are conditioned on them."""
+    trials = np.random.default_rng(n_trials).random((n_trials, 4))
+    values = torch.from_numpy(-np.square(trials - 0.4).sum(1))
+    targets = (values - values.mean()) / values.std()
+    processes, log_weights = network_for(SPACE)(torch.from_numpy(trials)[None], targets[None], 4.0)
+    return trials, *processes.likely(log_weights)
+
+
+def candidates(trials: Array) -> Array:
+    """Return candidates `[K, D]`: anywhere, near a trial, near bounds, and beyond these."""
+    found = np.random.default_rng(1).random((5, 4))
+    found[1] = trials[0] + 1e-3
+    found[2, :2] = 2e-4, 1.0 - 2e-4
+    found[3, :2] = -0.3, 1.2  # of ranges that were narrowed
+    return found
+
+
+def differences(values: Callable[[Array], Array], features: Array) -> Array:
+    """Return derivatives `[K, D]` of values `[K]`, each of its own row, by central differences."""
+    steps = STEP * np.eye(features.shape[1])
+    columns = [
+        (values(features + step) - values(features - step)) / (2.0 * STEP) for step in steps
+    ]
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("n_trials", [3, 40])
+def test_predictions_are_those_of_the_processes(n_trials: int) -> None:
+    trials, processes, _ = conditioned(n_trials)
+    features = candidates(trials)
+    means, variances, derivatives = DifferentiablePosterior(processes)(features)
+    expected = processes.posterior(torch.from_numpy(features)[None])
+    np.testing.assert_allclose(means, expected[0][0].numpy(), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(variances, expected[1][0].numpy(), rtol=1e-5, atol=1e-8)
+    by_mean, by_variance = np.random.default_rng(2).normal(size=(2, *means.shape))
+
+    def total(features: Array) -> Array:
+        means, variances = processes.posterior(torch.from_numpy(features)[None])
+        return (by_mean * means[0].numpy() + by_variance * variances[0].numpy()).sum(0)
+
+    found, wanted = derivatives(by_mean, by_variance), differences(total, features)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+# Below, among and far beyond the targets of the trials, which have a variance of 1.
+@pytest.mark.parametrize("best", [-1.0, 2.0, 60.0])
+def test_improvements_are_those_of_the_proposer(best: float) -> None:
+    trials, processes, log_weights = conditioned(12)
+
+    def logs(features: Array) -> Array:
+        means, variances = processes.posterior(torch.from_numpy(features)[None])
+        of_processes = log_expected_improvement(means[0], variances[0].sqrt(), best)
+        return torch.logsumexp(log_weights + of_processes, 0).numpy()
+
+    features = candidates(trials)
+    found, derivatives = MixtureImprovement(processes, log_weights, best)(features)
+    np.testing.assert_allclose(found, logs(features), rtol=1e-6)
+    wanted = differences(logs, features)
+    np.testing.assert_allclose(derivatives, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+def test_weights_of_gains() -> None:
+    trials = np.random.default_rng(0).random((20, 4))
+    limits = [
+        Constraint(np.arange(20), trials[:, 0] - 0.6),
+        Constraint(np.arange(20), 0.3 - trials[:, 1]),
+    ]
+    feasibility = Feasibility(SPACE, trials, limits, max_length=128)
+    costs = CostModel(SPACE, trials, np.exp(3.0 * trials[:, 2]))
+    features = candidates(trials)
+    for found, function in [
+        (feasibility.with_derivatives(features), feasibility.log_probability),
+        (costs.with_derivatives(features), lambda features: -costs.log_factors(features)),
+    ]:
+
+        def values(features: Array, function=function) -> Array:
+            return function(torch.from_numpy(features)).numpy()
+
+        np.testing.assert_allclose(found[0], values(features), rtol=1e-6)
+        wanted = differences(values, features)
+        np.testing.assert_allclose(found[1], wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
