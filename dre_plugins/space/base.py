@@ -96,6 +96,11 @@ class Domain(ABC):
         """Return the canonical unit of one value, see `to_units`."""
         return float(self.to_units([value])[0])
 
+    def all_values(self) -> list[Any]:
+        """Return all values of a finite domain, in order."""
+        index = np.arange(self.n_values or 0, dtype=np.float64)
+        return self.from_units(self.centres(index))
+
     def index(self, units: Array) -> Array:
         """Return the bin of each unit, `[C]` -> `[C]`, as whole floats so that NaN can pass."""
         n = self._n_bins()

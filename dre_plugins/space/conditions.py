@@ -221,7 +221,7 @@ def _necessary(
     if domain.n_values is not None and domain.n_values <= _MAX_LISTED:
         refused = np.setdiff1d(without, with_child)
         keys = {match_key(values[place]) for place in refused.tolist()}
-        allowed = tuple(value for value in listed_values(domain) if match_key(value) not in keys)
+        allowed = tuple(value for value in domain.all_values() if match_key(value) not in keys)
         if len(refused) and allowed:
             n_groups = len(np.union1d(without, with_child))
             yield Condition(child, parent.name, allowed), np.isin(without, refused), 2**n_groups
@@ -233,9 +233,3 @@ def _log_comb(n: int, k: int) -> float:
 
 def _between(low: Any, high: Any) -> float:
     return float(low) / 2 + float(high) / 2
-
-
-def listed_values(domain: Domain) -> list[Any]:
-    """Return all values of a finite domain, in order."""
-    index = np.arange(domain.n_values or 0, dtype=np.float64)
-    return domain.from_units(domain.centres(index))

@@ -15,7 +15,6 @@ import numpy as np
 
 from dre_plugins.space import Constant, Float, Integer
 from dre_plugins.space.base import Array, Domain
-from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
 from dre_plugins.transfer.spaces.conversion import number_of
@@ -115,7 +114,7 @@ def _ends(name: str, domain: Domain) -> tuple[float, float] | None:
     if isinstance(domain, (Float, Integer)):
         ends = np.array([domain.low, domain.high], dtype=np.float64)
     else:
-        ends = np.array([number_of(value) for value in listed_values(domain)])
+        ends = np.array([number_of(value) for value in domain.all_values()])
         if not ends.size or np.isnan(ends).any():
             return None
     change = change_of(name, without_learner(name))
@@ -128,7 +127,7 @@ def _has_choices(key: str, name: str, domain: Domain) -> bool:
         return True
     if isinstance(domain, (Float, Integer)):
         return False
-    return bool({str(value).casefold() for value in listed_values(domain)} & CHOICES[key, name])
+    return bool({str(value).casefold() for value in domain.all_values()} & CHOICES[key, name])
 
 
 def _inside(space: SearchSpace, first: Array) -> Array:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Normal, Ordinal
-from dre_plugins.space.conditions import listed_values
 
 units = st.floats(0.0, 1.0)
 # Bounds as people write them: a few significant digits.
@@ -230,10 +229,10 @@ class TestFloat:
         assert value == round(value, digits)
 
     def test_written_values(self) -> None:
-        assert listed_values(Float(0, 1, step=0.1)) == [k / 10 for k in range(11)]
-        assert listed_values(Float(1, 2.5, step=0.5)) == [1.0, 1.5, 2.0, 2.5]
-        assert listed_values(Float(0, 1, step=0.3)) == [0.0, 0.3, 0.6, 0.9]  # as Optuna does
-        assert listed_values(Float(0, 1, step=5)) == [0.0]
+        assert Float(0, 1, step=0.1).all_values() == [k / 10 for k in range(11)]
+        assert Float(1, 2.5, step=0.5).all_values() == [1.0, 1.5, 2.0, 2.5]
+        assert Float(0, 1, step=0.3).all_values() == [0.0, 0.3, 0.6, 0.9]  # as Optuna does
+        assert Float(0, 1, step=5).all_values() == [0.0]
 
     def test_observed_float_noise_is_on_the_grid(self) -> None:
         domain = Float(0, 1, step=0.1)
@@ -325,8 +324,8 @@ class TestInteger:
         np.testing.assert_array_equal(domain.index(u) + 1, expected)
 
     def test_log_with_a_step(self) -> None:
-        assert listed_values(Integer(8, 64, "log", step=8)) == list(range(8, 65, 8))
-        assert listed_values(Integer(1, 21, "log", step=10)) == [1, 11, 21]
+        assert Integer(8, 64, "log", step=8).all_values() == list(range(8, 65, 8))
+        assert Integer(1, 21, "log", step=10).all_values() == [1, 11, 21]
 
     def test_values_out_of_range_keep_their_order(self) -> None:
         for domain in (Integer(5, 10), Integer(5, 10, "log"), Integer(5 * 10**19, 10**20)):
@@ -346,7 +345,7 @@ class TestNormal:
         assert domain.n_values is None
 
     def test_a_step_means_multiples_of_it(self) -> None:
-        values = listed_values(Normal(0.35, 0.1, step=0.2))
+        values = Normal(0.35, 0.1, step=0.2).all_values()
         assert values == [0.0, 0.2, 0.4, 0.6, 0.8]
         assert Normal(0.3, 0.1, step=5).n_values == 1
 

@@ -30,7 +30,6 @@ from dre_bench.learner_priors.tasks import SIGNS, Tables
 from dre_bench.learner_priors.user_spaces import PIPELINES, SPACES, parts_of
 from dre_plugins import DRESampler
 from dre_plugins.space import Categorical, Domain, Float, Integer, Ordinal
-from dre_plugins.space.conditions import listed_values
 from dre_plugins.transfer import prior_file
 
 SAMPLERS = ("auto", "universal", "tpe", "gp", "random")
@@ -59,7 +58,7 @@ def sampler_of(name: str, seed: int) -> optuna.samplers.BaseSampler:
 def suggest(trial: optuna.Trial, name: str, domain: Domain) -> Any:
     """Ask a trial for a value."""
     if isinstance(domain, (Categorical, Ordinal)):
-        return trial.suggest_categorical(name, listed_values(domain))
+        return trial.suggest_categorical(name, domain.all_values())
     assert isinstance(domain, (Float, Integer))
     is_log = domain.scale == "log"
     if isinstance(domain, Integer):

@@ -11,7 +11,6 @@ import numpy as np
 from dre_bench.learner_evaluations.parameters import Configuration
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
 from dre_plugins.space import Domain
-from dre_plugins.space.conditions import listed_values
 from dre_plugins.transfer.spaces.layers import shapes
 from dre_plugins.transfer.spaces.prefixes import change_of
 
@@ -53,7 +52,7 @@ class UserSpace:
             domain = self.domains[name]
             layers = None if self.names.get(name) != "width" else shapes(domain)
             if layers is not None:
-                number, width = layers[listed_values(domain).index(value)].tolist()
+                number, width = layers[domain.all_values().index(value)].tolist()
                 found |= {"n_layers": int(number), "width": int(width)}
             elif name in self.names:
                 change = change_of(name, self.names[name])

@@ -13,7 +13,6 @@ from typing import Any
 from dre_plugins.adapters.common.domains import holds
 from dre_plugins.space import Categorical, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import match_key
-from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.ranges import is_finite
 
 # A Tuner hides functions and other objects from searchers behind a pair of a token and a hash.
@@ -70,7 +69,7 @@ class Parameter(Node):
     @property
     def choices(self) -> list[Any]:
         is_listed = isinstance(self.domain, (Categorical, Ordinal))
-        return listed_values(self.domain) if is_listed else []
+        return self.domain.all_values() if is_listed else []
 
     def config(self, configuration: Mapping[str, Any]) -> Any:
         return configuration[self.name]

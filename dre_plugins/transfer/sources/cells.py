@@ -13,7 +13,6 @@ import numpy as np
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space import Categorical, Constant, Domain, Integer, Ordinal
 from dre_plugins.space.base import is_real
-from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.ranges import is_finite
 
 # Smallest share of numbers for which a column counts as numeric with mistakes.
@@ -56,7 +55,7 @@ def typed(column: Iterable[Any]) -> list[Any]:
 def fitted(column: Iterable[Any], domain: Domain) -> list[Any]:
     """Return a column in the types of a domain, `EMPTY` or a `Misfit` where it has no value."""
     is_listed = isinstance(domain, (Categorical, Ordinal, Constant))
-    listed = listed_values(domain) if is_listed else []
+    listed = domain.all_values() if is_listed else []
     # In JSON, a space has lists where its table has tuples.
     choices = {_in_brackets(str(choice)): choice for choice in listed}
     choices.update((str(choice), choice) for choice in listed)

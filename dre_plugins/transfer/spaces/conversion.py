@@ -19,7 +19,6 @@ import numpy as np
 from dre_plugins.recommend import trials
 from dre_plugins.space import Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_integer, is_real, match_key
-from dre_plugins.space.conditions import listed_values
 from dre_plugins.transfer.spaces.prefixes import Change
 
 Number: TypeAlias = Float | Integer | Normal
@@ -56,7 +55,7 @@ def conversion(source: Domain, target: Domain, change: Change | None = None) -> 
     if isinstance(source, Number):
         to_units = number_converter(target)
         return None if to_units is None else partial(_by_number, source, to_units, change)
-    values = listed_values(source)
+    values = source.all_values()
     table = value_units(values if change is None else change(_numbers(values)).tolist(), target)
     return None if np.isnan(table).all() else partial(by_table, source, table)
 
@@ -100,7 +99,7 @@ def _kept(source: Domain, unit: float, change: Change, units: Array) -> Array:
     if isinstance(source, Number):
         has_no_limit = source.numbers(units) <= 0
     else:
-        listed = np.array([_is_no_limit(value) for value in listed_values(source)], np.float64)
+        listed = np.array([_is_no_limit(value) for value in source.all_values()], np.float64)
         has_no_limit = by_table(source, listed, units) == 1
     return np.where(has_no_limit, unit, change(units))
 
@@ -113,7 +112,7 @@ def landmarks(domain: Domain) -> list[Any]:
     """Return the lowest and the highest number of a range, or all that is listed."""
     if isinstance(domain, Number):
         return [domain.from_unit(0.0), domain.from_unit(1.0)]
-    return listed_values(domain)
+    return domain.all_values()
 
 
 def value_units(values: Sequence[Any], target: Domain) -> Array:
@@ -128,7 +127,7 @@ def value_units(values: Sequence[Any], target: Domain) -> Array:
         units = to_units(_numbers(values))
     if isinstance(target, Number):
         return units
-    listed = listed_values(target)
+    listed = target.all_values()
     exact = {match_key(value): index for index, value in enumerate(listed)}
     plain = {_plain(value): index for index, value in enumerate(listed)}
     often = Counter(_plain(value) for value in values)
@@ -147,7 +146,7 @@ def number_converter(domain: Domain) -> Change | None:
     """Return how numbers become units of a domain, NaN where it has no place; None without any."""
     if isinstance(domain, Number):
         return domain.number_units
-    numbers = _numbers(listed_values(domain))
+    numbers = _numbers(domain.all_values())
     if np.isnan(numbers).all():
         return None
     if isinstance(domain, Ordinal) and len(numbers) > 1:
@@ -243,7 +242,7 @@ def _hold_the_same(source: Domain, target: Domain) -> bool:
     if type(source) is not type(target) or isinstance(source, Constant):
         return False
     pairs = (source, target), (target, source)
-    return not any(np.isnan(value_units(listed_values(a), b)).any() for a, b in pairs)
+    return not any(np.isnan(value_units(a.all_values(), b)).any() for a, b in pairs)
 
 
 def _layout(domain: Number) -> tuple[object, ...]:
@@ -262,7 +261,7 @@ def format_domain(domain: Domain) -> str:
         return f"{domain.mean:g} ± {domain.sd:g}"
     if isinstance(domain, Constant):
         return repr(domain.value)
-    return format_values(listed_values(domain), " < " if domain.is_ordered else ", ")
+    return format_values(domain.all_values(), " < " if domain.is_ordered else ", ")
 
 
 def format_values(values: Sequence[Any], separator: str = ", ") -> str:

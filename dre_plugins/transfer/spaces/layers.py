@@ -10,7 +10,6 @@ import numpy as np
 
 from dre_plugins.space import Domain
 from dre_plugins.space.base import Array
-from dre_plugins.space.conditions import listed_values
 from dre_plugins.transfer.spaces.aliases import roles
 from dre_plugins.transfer.spaces.conversion import Link, Number, by_table, number_of, value_units
 
@@ -28,7 +27,7 @@ def shapes(domain: Domain) -> Array | None:
     """
     if isinstance(domain, Number):
         return None
-    values = listed_values(domain)
+    values = domain.all_values()
     layers = [[*map(float, _COUNT.findall(str(value)))] for value in values]
     if not all(layers) or not any(np.isnan(number_of(value)) for value in values):
         return None
@@ -60,7 +59,7 @@ def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> lis
 
 def _are_widths(domain: Domain) -> bool:
     """Say whether all values are numbers; lists of layers beside a word match by their text."""
-    values = [] if isinstance(domain, Number) else listed_values(domain)
+    values = [] if isinstance(domain, Number) else domain.all_values()
     return not any(np.isnan(number_of(value)) for value in values)
 
 

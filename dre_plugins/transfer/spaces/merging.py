@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 
 from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, match_key
-from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition, listed_values
+from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal
 from dre_plugins.space.ranges import is_finite
@@ -92,15 +92,15 @@ def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
     if all(domain == domains[0] for domain in domains):
         return domains[0]
     if all(isinstance(domain, Constant) for domain in domains):
-        return infer_domain(name, [value for domain in domains for value in listed_values(domain)])
+        return infer_domain(name, [value for domain in domains for value in domain.all_values()])
     if not any(isinstance(domain, Number) for domain in domains):
         return _union(domains)
-    if all(isinstance(d, Number) or all(map(is_finite, listed_values(d))) for d in domains):
+    if all(isinstance(d, Number) or all(map(is_finite, d.all_values())) for d in domains):
         may_differ = without_learner(name) in SHARES_OR_COUNTS
         pairs = combinations(set(domains), 2) if may_differ else ()
         return _span(domains, any(are_share_and_count(*pair) for pair in pairs))
     are_short = all(1 <= (domain.n_values or 0) <= _MOST_LISTED for domain in domains)
-    values = distinct(v for d in domains for v in listed_values(d)) if are_short else ()
+    values = distinct(v for d in domains for v in d.all_values()) if are_short else ()
     if not 0 < len(values) <= _MOST_LISTED:
         raise UnsupportedDomainError(
             f"parameter {name!r} is a number in one space and a word in another: "
@@ -111,7 +111,7 @@ def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
 
 def _union(domains: Sequence[Domain]) -> Domain:
     """Return all listed values, in order if every domain has one and they agree."""
-    values = distinct(value for domain in domains for value in listed_values(domain))
+    values = distinct(value for domain in domains for value in domain.all_values())
     if not all(isinstance(domain, (Ordinal, Constant)) for domain in domains):
         return Categorical(values)
     if all(map(is_finite, values)):
@@ -122,7 +122,7 @@ def _union(domains: Sequence[Domain]) -> Domain:
             return Categorical(values)
         return Ordinal(values, "linear" if spacing == "log" and values[0] <= 0 else spacing)
     place = {match_key(value): index for index, value in enumerate(values)}
-    orders = [[place[match_key(value)] for value in listed_values(d)] for d in domains]
+    orders = [[place[match_key(value)] for value in d.all_values()] for d in domains]
     # Words of two domains have an order if each pair of neighbours has one in either.
     stated = {pair for order in orders for pair in pairwise(order)}
     is_known = stated.issuperset(pairwise(range(len(values))))
@@ -216,7 +216,7 @@ def _always(pattern: AnyCondition, parent: Domain) -> list[AnyCondition]:
     child, name = pattern.child, pattern.parent
     if isinstance(pattern, Condition):
         is_short = parent.n_values is not None and parent.n_values <= _MOST_LISTED
-        return [Condition(child, name, tuple(listed_values(parent)))] if is_short else []
+        return [Condition(child, name, tuple(parent.all_values()))] if is_short else []
     marks = landmarks(parent)
     if not all(map(is_finite, marks)):
         return []
