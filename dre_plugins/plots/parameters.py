@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 
 from dre_plugins.engine.settings import require
 from dre_plugins.plots.style import plain
-from dre_plugins.space import Domain, Float, Integer, Normal, SearchSpace
+from dre_plugins.space import Domain, Float, Integer, SearchSpace
 from dre_plugins.space.base import Array
+from dre_plugins.space.numeric import Number
 
 # With more values than this, a curve is drawn.
 MAX_POINTS = 12
-_NUMBERS = (Float, Integer, Normal)
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ParameterAxis:
     @property
     def is_number(self) -> bool:
         """Whether its values are places on the axis; others stand side by side."""
-        return isinstance(self.domain, _NUMBERS)
+        return isinstance(self.domain, Number)
 
     @property
     def scale(self) -> str:
@@ -47,7 +47,7 @@ class ParameterAxis:
     def places(self, units: Array | None = None) -> Array:
         """Return the places of coordinates `[C]` on the axis; None: of the plotted values."""
         units = self.units if units is None else units
-        if isinstance(self.domain, _NUMBERS):
+        if isinstance(self.domain, Number):
             numbers = self.domain.numbers(units)
             return np.log10(numbers) if self.scale == "power" else numbers
         return self.domain.index(units)
@@ -76,7 +76,7 @@ def axis_of(space: SearchSpace, name: str, n_points: int) -> ParameterAxis:
     require(name in space.names, "params", name, f"among {list(space.names)}")
     domain = space.domains[name]
     n_values = domain.n_values
-    if n_values is not None and (not isinstance(domain, _NUMBERS) or n_values <= n_points):
+    if n_values is not None and (not isinstance(domain, Number) or n_values <= n_points):
         units = domain.centres(np.arange(n_values, dtype=np.float64))
     else:
         units = np.unique(domain.snap(np.linspace(0.0, 1.0, n_points)))

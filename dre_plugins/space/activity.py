@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dre_plugins.space.base import Array, Domain, Mask
+from dre_plugins.space.base import SLACK, Array, Domain, Mask
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Constant
-
-# Canonical units of one value agree to rounding errors, those of two values differ by more.
-_SAME = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,4 +115,4 @@ class Activity:
             units = domain.to_units(condition.values)
         except ValueError as error:
             raise ValueError(f"{condition!r}, parent {condition.parent!r}: {error}") from error
-        return ActivityRule(child, parent, units - _SAME, units + _SAME)
+        return ActivityRule(child, parent, units - SLACK, units + SLACK)

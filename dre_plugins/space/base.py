@@ -25,7 +25,8 @@ Features: TypeAlias = NDArray[np.float32]
 FARTHEST = 9.0
 # Features of such values are clipped to these bounds, unless a space spans them.
 UNIT_MIN, UNIT_MAX = -1.0, 2.0
-# Slack of comparisons between canonical units.
+# Slack of comparisons between canonical units: those of one value agree to rounding errors, those
+# of two values differ by more.
 SLACK = 1e-10
 
 

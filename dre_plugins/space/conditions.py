@@ -11,13 +11,12 @@ import numpy as np
 
 from dre_plugins.space.base import Domain, Mask, Positions, fill, match_key, match_keys
 from dre_plugins.space.discrete import Constant
-from dre_plugins.space.numeric import Float, Integer, Normal
+from dre_plugins.space.numeric import Number
 
 # A parent with more values than this is not listed value by value.
 _MAX_LISTED = 64
 # An explanation counts as chance if more than this share of random patterns of presence had one.
 _SOUND = 0.05
-_NUMERIC = (Float, Integer, Normal)
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ class _Parent:
         rows = [row for row, configuration in enumerate(configurations) if name in configuration]
         observed = [configurations[row][name] for row in rows]
         places = np.full(len(configurations), -1, dtype=np.intp)
-        if isinstance(domain, _NUMERIC):
+        if isinstance(domain, Number):
             # Objects: integers may exceed 2**53.
             kind = np.float64 if set(map(type, observed)) == {float} else np.object_
             values, places[rows] = np.unique(np.array(observed, dtype=kind), return_inverse=True)
@@ -209,7 +208,7 @@ def _necessary(
     conditions among which it was chosen. The arguments are positions of the parent's values.
     """
     domain, values = parent.domain, parent.values
-    if isinstance(domain, _NUMERIC):
+    if isinstance(domain, Number):
         first, last = with_child.min(), with_child.max()
         below, above = without < first, without > last
         if below.any():

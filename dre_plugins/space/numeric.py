@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -367,6 +367,9 @@ class Normal(_Numeric):
                 first * multiples.stride, multiples.stride, multiples.divisor, last - first + 1
             )
         self._lay_out(Gaussian(mean, sd), low, high, grid)
+
+
+Number: TypeAlias = Float | Integer | Normal
 
 
 def _decimals_of(warp: Warp, start: float, end: float) -> int:

@@ -12,16 +12,15 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from dre_plugins.recommend import trials
 from dre_plugins.space import Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_integer, is_real, match_key
+from dre_plugins.space.numeric import Number
 from dre_plugins.transfer.spaces.prefixes import Change
-
-Number: TypeAlias = Float | Integer | Normal
 
 # Relative tolerance of equal numbers, as a scale may have rounded one of them.
 _SAME_NUMBER = 1e-9

@@ -10,8 +10,9 @@ import numpy as np
 
 from dre_plugins.space import Domain
 from dre_plugins.space.base import Array
+from dre_plugins.space.numeric import Number
 from dre_plugins.transfer.spaces.aliases import roles
-from dre_plugins.transfer.spaces.conversion import Link, Number, by_table, number_of, value_units
+from dre_plugins.transfer.spaces.conversion import Link, by_table, number_of, value_units
 
 _COUNT = re.compile(r"[1-9]\d*")
 

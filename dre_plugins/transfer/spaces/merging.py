@@ -12,12 +12,12 @@ from itertools import combinations, pairwise
 from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, match_key
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
-from dre_plugins.space.numeric import Float, Integer, Normal
+from dre_plugins.space.numeric import Float, Integer, Normal, Number
 from dre_plugins.space.ranges import is_finite
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import SHARES_OR_COUNTS
 from dre_plugins.transfer.spaces.alignment import matching_names
-from dre_plugins.transfer.spaces.conversion import Number, are_share_and_count, landmarks
+from dre_plugins.transfer.spaces.conversion import are_share_and_count, landmarks
 from dre_plugins.transfer.spaces.inference import distinct, infer_domain
 from dre_plugins.transfer.spaces.prefixes import change_of, without_learner
 
