@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from dre_plugins import __version__
 from dre_plugins.cli.console import warn
+from dre_plugins.engine.settings import FittingError
 
 
 class OneLineErrors(TyperGroup):
@@ -21,7 +22,7 @@ class OneLineErrors(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:  # `dre priors list | head`: typer ends without a word
             raise
-        except (ValueError, OSError, ImportError) as error:  # ImportError: of an extra
+        except (ValueError, OSError, ImportError, FittingError) as error:  # ImportError: an extra
             if ctx.params.get("debug"):
                 raise
             warn(" ".join(str(error).split()), str(self.name))

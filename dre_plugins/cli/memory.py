@@ -212,7 +212,6 @@ def train(folder: Folder = None) -> None:
 
         dre memory train
     """
-    from dre_plugins.engine.fitting import FittingError
     from dre_plugins.memory.choices import MIN_STUDIES_AHEAD, groups_of, pretrain
     from dre_plugins.memory.selection import MIN_TRIALS
 
@@ -223,10 +222,7 @@ def train(folder: Folder = None) -> None:
         state = f"none needed: up to {MIN_STUDIES_AHEAD} are learnt from when a study begins"
         if len(group) > MIN_STUDIES_AHEAD:
             began = time.time()
-            try:
-                path = pretrain(opened, group, logger)
-            except FittingError as error:
-                raise ValueError(str(error)) from error
+            path = pretrain(opened, group, logger)
             state = "none, as they have no order in common"
             if path is not None:
                 is_new = path.stat().st_mtime >= began

@@ -63,27 +63,23 @@ def meta_train(
     options.check_machine(seed, device, threads)
 
     from dre_plugins.cli.tables import card_table
-    from dre_plugins.engine.fitting import FittingError
     from dre_plugins.transfer.meta_training import MetaTrainingSettings
     from dre_plugins.transfer.prior import Prior
 
     settings = MetaTrainingSettings(n_steps=steps)
     metadata = options.load_tasks(tasks)
-    try:
-        prior = Prior.train(
-            metadata,
-            name=output.stem if name is None else name,
-            description=description,
-            settings=settings,
-            seed=seed,
-            device=device,
-            n_threads=threads,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=True,
-        )
-    except FittingError as error:
-        raise ValueError(str(error)) from error
+    prior = Prior.train(
+        metadata,
+        name=output.stem if name is None else name,
+        description=description,
+        settings=settings,
+        seed=seed,
+        device=device,
+        n_threads=threads,
+        checkpoint=checkpoint,
+        resume=resume,
+        progress=True,
+    )
     prior.save(output)
     console().print(card_table(prior.card))
     console().print(f"written to {output}", soft_wrap=True)

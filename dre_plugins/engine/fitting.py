@@ -15,15 +15,11 @@ from dre_plugins.engine.gradients import FitGradient, FlatParameters
 from dre_plugins.engine.losses import LOSSES
 from dre_plugins.engine.ranks import rank_normalised
 from dre_plugins.engine.scorers import Parameters
-from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
+from dre_plugins.engine.settings import FittingError, FittingSettings, ScorerSettings, require
 
 # Below this length a list is too short to be split: all of it is support and query (section 2 of
 # the paper).
 MIN_LENGTH_TO_SPLIT = 5
-
-
-class FittingError(RuntimeError):
-    """Say that a fit ended in weights that are not finite."""
 
 
 @dataclass(frozen=True, slots=True)

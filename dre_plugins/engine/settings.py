@@ -22,6 +22,10 @@ ACQUISITION_NAMES = ("log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson
 DEFAULT_ACQUISITIONS = ("log-rank-ei", "ei")
 
 
+class FittingError(RuntimeError):
+    """Say that a fit ended in weights that are not finite."""
+
+
 def require(claim: bool, argument: str, value: object, remedy: str) -> None:
     """Raise a ValueError that names the argument, its value and the remedy unless `claim`."""
     if not claim:

@@ -19,12 +19,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from dre_plugins.engine.fitting import FittingError, adam_step
+from dre_plugins.engine.fitting import adam_step
 from dre_plugins.engine.losses import LOSSES, Loss
 from dre_plugins.engine.ranks import rank_normalised
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
-from dre_plugins.engine.settings import ScorerSettings
+from dre_plugins.engine.settings import FittingError, ScorerSettings
 from dre_plugins.transfer import training_state
 from dre_plugins.transfer.task_lists import Batch, TaskLists, training_batches, validation_batch
 from dre_plugins.transfer.training_state import MetaTrainingSettings, Progress, TrainingState

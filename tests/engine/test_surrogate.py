@@ -5,7 +5,8 @@ import torch
 from scipy.stats import spearmanr
 
 from dre_plugins.engine import ContextSettings, FittingSettings, ScorerSettings, get_preset
-from dre_plugins.engine.fitting import FittingError, split_support
+from dre_plugins.engine.fitting import split_support
+from dre_plugins.engine.settings import FittingError
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists, fit_together
 
 PLAIN = ScorerSettings(n_members=3, hidden=(16, 16), activation="silu")

@@ -12,10 +12,9 @@ from safetensors.torch import save_file
 from scipy.stats import spearmanr
 
 from dre_plugins.engine import ContextSettings, ScorerSettings
-from dre_plugins.engine.fitting import FittingError
 from dre_plugins.engine.losses import LOSSES
 from dre_plugins.engine.scorers import Parameters
-from dre_plugins.engine.settings import LOSS_NAMES
+from dre_plugins.engine.settings import LOSS_NAMES, FittingError
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.transfer import meta_training
 from dre_plugins.transfer.meta_training import (

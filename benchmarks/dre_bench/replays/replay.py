@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_bench.tables import row_keys
-from dre_plugins.engine.fitting import FittingError
+from dre_plugins.engine.settings import FittingError
 from dre_plugins.recommend.prior import UNIVERSAL, PriorLike
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
