@@ -98,10 +98,9 @@ class Recorder:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._process = os.getpid()
         self._record = _Record(self._folder, self._header)
         self._stopped: dict[int, Trial | None] = {}  # as noted last, None if it was not stopped
-        weakref.finalize(self, _end, self._record, self._process)  # at the study's end
+        weakref.finalize(self, self._record.end)  # at the study's end
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Recorder, (self._folder, self._header)
@@ -123,7 +122,7 @@ class Recorder:
         with the next trial and at the study's end.
         """
         with self._lock:
-            if self._process != os.getpid():  # after a fork
+            if self._record.process != os.getpid():  # after a fork
                 self._begin_anew()
             if is_stopped and self._stopped.get(number) == trial:
                 return
@@ -147,6 +146,7 @@ class _Record:
     """The file of a record, and the lines that are to be written to it."""
 
     def __init__(self, folder: Path, header: Header) -> None:
+        self.process = os.getpid()
         self._folder = folder
         self._header = header
         self._path: Path | None = None
@@ -200,22 +200,18 @@ class _Record:
         self._trials.clear()
 
     def end(self) -> None:
-        """Write what is noted, and wait until the file is on the disk."""
-        if self._trials:
-            self.write()
-        if self._path is not None:
-            descriptor = os.open(self._path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        """Write what is noted, and wait until the file is on the disk.
 
-
-def _end(record: _Record, process: int) -> None:
-    """End a record; a fork leaves that to the process that began it."""
-    if process == os.getpid():
+        A fork leaves that to the process that began the record.
+        """
+        if self.process != os.getpid():
+            return
         with suppress(OSError):  # the study has ended; trials not written were warned of
-            record.end()
+            if self._trials:
+                self.write()
+            if self._path is not None:
+                with self._path.open("rb") as file:
+                    os.fsync(file.fileno())
 
 
 def identity_of(task: Task) -> str:
