@@ -32,10 +32,7 @@ class Activity:
 
     def __init__(self, domains: Mapping[str, Domain], conditions: Sequence[AnyCondition]) -> None:
         self._domains = domains
-        self._constants = {
-            name: domain.value for name, domain in domains.items() if isinstance(domain, Constant)
-        }
-        searched = [name for name in domains if name not in self._constants]
+        searched = [name for name in domains if not isinstance(domains[name], Constant)]
         self._column = {name: column for column, name in enumerate(searched)}
         self.parents_first = self._sorted_columns(conditions)
         place = {column: position for position, column in enumerate(self.parents_first)}
@@ -72,11 +69,11 @@ class Activity:
                     raise ValueError(
                         f"{condition!r} names {name!r}, which is none of {list(self._domains)}."
                     )
-            if condition.child in self._constants:
+            if condition.child not in self._column:
                 raise ValueError(
                     f"{condition!r} has a constant child; make it a Categorical with one choice."
                 )
-            if condition.parent not in self._constants:
+            if condition.parent in self._column:
                 parents[condition.child].append(condition.parent)
         done: dict[str, None] = {}
         while len(done) < len(parents):
@@ -89,20 +86,20 @@ class Activity:
 
     def _is_settled(self, condition: AnyCondition) -> bool:
         """Say whether the condition has a constant parent that fulfils it."""
-        if condition.parent not in self._constants:
+        parent = self._domains[condition.parent]
+        if not isinstance(parent, Constant):
             return False
-        value = self._constants[condition.parent]
         if isinstance(condition, Condition):
-            return any(map(self._domains[condition.parent].contains, condition.values))
+            return any(map(parent.contains, condition.values))
         try:
-            above = condition.low is None or value >= condition.low
-            return bool(above and (condition.high is None or value <= condition.high))
+            above = condition.low is None or parent.value >= condition.low
+            return bool(above and (condition.high is None or parent.value <= condition.high))
         except TypeError as error:
             raise ValueError(f"{condition!r}, parent {condition.parent!r}: {error}.") from error
 
     def _rule(self, condition: AnyCondition) -> ActivityRule:
         child = self._column[condition.child]
-        if condition.parent in self._constants:  # not settled: the parent can never fulfil it
+        if condition.parent not in self._column:  # a constant that does not fulfil it
             return ActivityRule(child, child, np.empty(0), np.empty(0))
         parent = self._column[condition.parent]
         domain = self._domains[condition.parent]
