@@ -29,8 +29,7 @@ from dre_plugins.transfer.spaces.conversion import (
     are_share_and_count,
     conversion,
     difference,
-    keeping_no_limit,
-    no_limit_as_highest,
+    limit_conversion,
     value_units,
 )
 from dre_plugins.transfer.spaces.layers import layer_links
@@ -193,17 +192,15 @@ def try_align(
         if name in of_layers or other in of_layers:
             continue
         ours, theirs = source.domains[name], target.domains[other]
-        meaning, change = change_of(name, other), None
+        meaning, plain = change_of(name, other), without_learner(name)
         is_open = how != "mapping" and meaning is None
-        is_limit = is_open and without_learner(name) in LIMITS
-        if is_limit:
-            meaning = no_limit_as_highest(ours, theirs)
-        may_differ = is_open and without_learner(name) in SHARES_OR_COUNTS
-        # Clipped to a range of counts, every share would be the fewest, and every count the most.
-        if not (may_differ and are_share_and_count(ours, theirs)):
+        if is_open and plain in LIMITS:
+            change = limit_conversion(ours, theirs)
+        elif is_open and plain in SHARES_OR_COUNTS and are_share_and_count(ours, theirs):
+            # Clipped to a range of counts, each share would be the fewest, each count the most.
+            change = None
+        else:
             change = conversion(ours, theirs, meaning)
-        if change is not None and is_limit:
-            change = keeping_no_limit(ours, theirs, change)
         if change is not None:
             links.append(Link(name, other, how, change, difference(ours, theirs)))
         elif how == "mapping":

@@ -70,28 +70,27 @@ def are_share_and_count(first: Domain, second: Domain) -> bool:
     return are_of(ours, theirs) or are_of(theirs, ours)
 
 
-def no_limit_as_highest(source: Domain, target: Domain) -> Change | None:
-    """Return how limits become those of a target without a value for "no limit": its highest one.
+def limit_conversion(source: Domain, target: Domain) -> Change | None:
+    """Return the `conversion` of limits, of which some words and numbers up to 0 mean "no limit".
 
-    None if no value has to change, or a word of the source means something else.
+    That stays if both domains say it, as by None and -1. Otherwise it becomes the highest limit of
+    the two, unless the source has another word, or the target has one or no order.
     """
-    ours, theirs = (_numbers(landmarks(domain)) for domain in (source, target))
-    words = {_plain(value) for value in landmarks(source) if math.isnan(number_of(value))}
-    if (ours > 0).all() or words - _NO_LIMIT or not (target.is_ordered and (theirs > 0).all()):
-        return None
-    return partial(_limited, np.nanmax([*ours, *theirs]))
+    ours, theirs = landmarks(source), landmarks(target)
+    unlimited = [value for value in theirs if _is_no_limit(value)]
+    change = None
+    if not unlimited and target.is_ordered and any(map(_is_no_limit, ours)):
+        limits = _numbers([value for value in (*ours, *theirs) if not _is_no_limit(value)])
+        if not np.isnan(limits).any():
+            change = partial(_limited, limits.max())
+    found = conversion(source, target, change)
+    if found is None or source == target or not (unlimited and any(map(_is_no_limit, ours))):
+        return found
+    return partial(_kept, source, target.to_unit(unlimited[0]), found)
 
 
 def _limited(highest: float, numbers: Array) -> Array:
     return np.where(numbers > 0, numbers, highest)
-
-
-def keeping_no_limit(source: Domain, target: Domain, change: Change) -> Change:
-    """Return a conversion by which "no limit" stays that if both say it, as by None and -1."""
-    theirs = [value for value in landmarks(target) if _is_no_limit(value)]
-    if source == target or not theirs or not any(map(_is_no_limit, landmarks(source))):
-        return change
-    return partial(_kept, source, target.to_unit(theirs[0]), change)
 
 
 def _kept(source: Domain, unit: float, change: Change, units: Array) -> Array:
