@@ -159,9 +159,7 @@ def _by_number(source: Number, to_units: Change, change: Change | None, units: A
     numbers = source.numbers(units)
     if change is None:
         return to_units(numbers)
-    changed = change(numbers)
-    lacks = np.isnan(numbers) | np.isnan(changed)
-    return np.where(lacks, np.nan, to_units(np.nan_to_num(changed)))
+    return np.where(np.isnan(numbers), np.nan, to_units(change(numbers)))
 
 
 def by_table(source: Domain, table: Array, units: Array) -> Array:
