@@ -104,7 +104,7 @@ class Domain(ABC):
 
     def index(self, units: Array) -> Array:
         """Return the bin of each unit, `[C]` -> `[C]`, as whole floats so that NaN can pass."""
-        n = self._n_bins()
+        n = float(self._n_bins())  # of integers beyond 64 bits NumPy 1 makes objects
         return np.minimum(np.maximum(np.floor(units * n), 0.0), n - 1.0)
 
     def centres(self, index: Array) -> Array:

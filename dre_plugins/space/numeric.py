@@ -143,7 +143,7 @@ class _Numeric(Domain):
         with np.errstate(over="ignore"):  # overflows are clipped
             if grid is None:
                 units = self._positions(numbers)
-            else:  # float(n): of integers beyond 64 bits NumPy 1 makes objects
+            else:
                 steps = (numbers - grid.low) / grid.step
                 units = (
                     self._bin_units(steps, numbers, grid)
@@ -161,12 +161,9 @@ class _Numeric(Domain):
         with np.errstate(over="ignore"):
             values = self._warp.inverse(self._start + units * self._width)
         values = np.minimum(np.maximum(values, -ranges.MAX_FLOAT), ranges.MAX_FLOAT)
-        grid = self._grid
-        if grid is None:
+        if self._grid is None:
             return values
-        n = float(grid.n)
-        index = self.index(units) if self.is_binned else np.minimum(np.floor(units * n), n - 1.0)
-        listed = grid.low + index * grid.step
+        listed = self._grid.low + self.index(units) * self._grid.step
         is_listed = np.abs(self.snap(units) - units) <= SLACK
         return np.where(is_listed, listed, values)
 
