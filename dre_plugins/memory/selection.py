@@ -58,7 +58,7 @@ def first_with(spaces: Sequence[Collection[str]], name: str) -> int | None:
         if name in names:
             return position
     for position, names in enumerate(spaces[:MAX_ALIGNED]):
-        if matching_names([*names], [name], taken={}):
+        if matching_names([*names], [name]):
             return position
     return None
 

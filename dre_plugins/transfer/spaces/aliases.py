@@ -34,8 +34,6 @@ def _role(names: str, words: str = "", family: str = "") -> Role:
     return Role(frozenset(names.split()), frozenset(words.split()), family)
 
 
-# Sources: the parameter pages of XGBoost 2.1, LightGBM 4.5, CatBoost 1.2, scikit-learn 1.5, and
-# the R packages xgboost, rpart, gbm, ranger, randomForest and e1071 (as in mlr's rbv2).
 # What libraries take as a share or as a count. Of other names, 1 and 1.0 are the same value.
 SHARES_OR_COUNTS = frozenset(
     "max_features mtry max_samples min_samples_split minsplit min_samples_leaf min_child_samples "
@@ -44,6 +42,8 @@ SHARES_OR_COUNTS = frozenset(
 # Limits of the size of a tree, of which some words and numbers up to 0 mean that there is none.
 LIMITS = frozenset("max_depth max_tree_depth max_leaves max_leaf_nodes".split())
 
+# Sources: the parameter pages of XGBoost 2.1, LightGBM 4.5, CatBoost 1.2, scikit-learn 1.5, and
+# the R packages xgboost, rpart, gbm, ranger, randomForest and e1071 (as in mlr's rbv2).
 ROLES: Mapping[str, Role] = {
     "learning rate": _role(
         "eta learning_rate lr learning_rate_init init_lr initial_lr base_lr shrinkage"

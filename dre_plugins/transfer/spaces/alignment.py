@@ -178,8 +178,7 @@ def try_align(
     A ValueError says that `mapping` joins parameters without a common value.
     """
     mapping = mapping or {}
-    pairs = {name: (other, "mapping") for name, other in mapping.items()}
-    pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
+    pairs = matching_names(list(source.domains), list(target.domains), mapping)
     links = layer_links(
         {name: domain for name, domain in source.domains.items() if name not in mapping},
         {name: domain for name, domain in target.domains.items() if name not in mapping.values()},
@@ -229,7 +228,7 @@ def try_align(
 
 
 def matching_names(
-    sources: Sequence[str], targets: Sequence[str], taken: Mapping[str, tuple[str, str]]
+    sources: Sequence[str], targets: Sequence[str], mapping: Mapping[str, str] | None = None
 ) -> dict[str, tuple[str, str]]:
     """Match names by spelling, then by role, each where exactly one on either side fits.
 
@@ -237,10 +236,10 @@ def matching_names(
     learners, or if one side is a part of the other, like the first parameters of a define-by-run
     study. If only one side identifies its family, they match if an unambiguous name does: then the
     other side is assumed to be of the same learner. The result has by name of the one side the
-    name of the other side and how they match, "name" or "alias"; `taken` ones match already.
+    name of the other side and how they match: "mapping", "name" or "alias".
     """
-    pairs = dict(taken)
-    used = {target for target, _ in taken.values()}
+    pairs = {name: (other, "mapping") for name, other in (mapping or {}).items()}
+    used = {target for target, _ in pairs.values()}
 
     def join(ours: Mapping[str, str], theirs: Mapping[str, str], how: str) -> None:
         for key, name in ours.items():
@@ -264,7 +263,7 @@ def matching_names(
         join_all(are_clear=True, learners=None)
         if pairs and not (ours and theirs):
             join_all(are_clear=False, learners=ours | theirs)
-    return {name: pair for name, pair in pairs.items() if name not in taken}
+    return pairs
 
 
 def _unique(names: Sequence[str], form: Callable[[str], str]) -> dict[str, str]:
@@ -285,7 +284,7 @@ def _imputed(
     """
     values: dict[str, Any] = {}
     remarks: dict[str, str] = {}
-    for key, (name, _) in matching_names(list(defaults), list(target.domains), {}).items():
+    for key, (name, _) in matching_names(list(defaults), list(target.domains)).items():
         if name not in unknown or name in refused:
             continue
         default, domain = defaults[key], target.domains[name]

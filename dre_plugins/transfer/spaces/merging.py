@@ -248,7 +248,7 @@ def unify_names(spaces: Sequence[SearchSpace]) -> list[SearchSpace]:
     for names in sorted({tuple(space.domains) for space in spaces}, key=sorted):
         renamed[names] = {
             name: other
-            for name, (other, _) in matching_names(names, list(merged), taken={}).items()
+            for name, (other, _) in matching_names(names, list(merged)).items()
             if other not in names and change_of(name, other) is None
         }
         merged |= dict.fromkeys(renamed[names].get(name, name) for name in names)
