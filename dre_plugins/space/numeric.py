@@ -143,13 +143,10 @@ class _Numeric(Domain):
         with np.errstate(over="ignore"):  # overflows are clipped
             if grid is None:
                 units = self._positions(numbers)
-            else:
-                steps = (numbers - grid.low) / grid.step
-                units = (
-                    self._bin_units(steps, numbers, grid)
-                    if self.is_binned
-                    else (np.rint(steps) + 0.5) / float(grid.n)
-                )
+            elif self.is_binned:
+                units = self._bin_units((numbers - grid.low) / grid.step, numbers, grid)
+            else:  # float(n): of integers beyond 64 bits NumPy 1 makes objects
+                units = (np.rint((numbers - grid.low) / grid.step) + 0.5) / float(grid.n)
         return np.minimum(np.maximum(units, -FARTHEST), 1.0 + FARTHEST)
 
     def numbers(self, units: Array) -> Array:
