@@ -38,15 +38,15 @@ def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:
     return int(seed)
 
 
-def checked_cost_name(cost: object, kind: str) -> str | None:
-    """Return the argument `cost` of a constructor: "duration", the name of a number, or None.
+def checked_cost_name(cost: object, kind: str, duration: str = DURATION) -> str | None:
+    """Return the name of what a trial costs by the argument `cost` of a constructor, or None.
 
-    `kind` is that of the number in the framework, such as "a user attribute". A ValueError says
-    that the argument is something else.
+    `kind` is that of the number in the framework, such as "a user attribute", and `duration` the
+    framework's name of the duration. A ValueError says that the argument is something else.
     """
     is_name = cost is None or (isinstance(cost, str) and bool(cost))
     require(is_name, "cost", cost, f"'{DURATION}', the name of {kind}, or None")
-    return cost if isinstance(cost, str) else None
+    return duration if cost == DURATION else cost  # type: ignore[return-value]
 
 
 def cost_in(

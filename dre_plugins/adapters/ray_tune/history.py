@@ -14,7 +14,7 @@ from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import TIME_TOTAL_S
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import DURATION, checked_cost_name, cost_in
+from dre_plugins.adapters.common.options import checked_cost_name, cost_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
@@ -39,8 +39,7 @@ class Reading:
     def of(cls, metric: Any, constraints: Any, cost: Any, stopped: Any) -> Reading:
         """Return it with the arguments of `DRESearch`; a ValueError says that one is wrong."""
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
-        name = checked_cost_name(cost, "a metric")
-        name = TIME_TOTAL_S if name == DURATION else name
+        name = checked_cost_name(cost, "a metric", TIME_TOTAL_S)
         return cls(metric, Limits.of(constraints), name, stopped, {})
 
     def value_in(self, result: Mapping[str, Any]) -> float | tuple[float, ...] | None:

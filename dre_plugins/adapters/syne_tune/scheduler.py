@@ -21,7 +21,7 @@ from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import DURATION, checked_cost_name, cost_in
+from dre_plugins.adapters.common.options import checked_cost_name, cost_in
 from dre_plugins.adapters.common.past_tasks import Mode
 from dre_plugins.adapters.syne_tune.history import (
     StudySearcher,
@@ -175,8 +175,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         self._check_options(options)
         check_objective(metric, do_minimize)
         self._limits = Limits.of(constraints)
-        name = checked_cost_name(cost, "a reported number")
-        self._cost = ST_WORKER_TIME if name == DURATION else name
+        self._cost = checked_cost_name(cost, "a reported number", ST_WORKER_TIME)
         options.setdefault("name", metric)
         seed = random_seed_from(random_seed)
         super().__init__(
