@@ -166,7 +166,6 @@ class DRESearch(Searcher):
         metric, mode = arguments.checked_objectives(metric, mode)
         super().__init__(metric, mode)  # type: ignore[arg-type]  # lists for several objectives
         self.identity = secrets.token_hex()  # the same in all copies of a search
-        self._allow_duplicates = allow_duplicates
         options = {"n_startup_trials": n_startup_trials, "allow_duplicates": allow_duplicates}
         checked = checked_settings(settings).for_recommender(**options, failed=failed)
         seed = None if seed is None else seed_from(seed)
@@ -397,4 +396,5 @@ class DRESearch(Searcher):
         self._files.superseded = superseded
         RESTORED[self.identity] = self
         if self._trials is not None:
-            catch_up(self._trials, folder, allow_duplicates=self._allow_duplicates)
+            may_repeat = self._given.options["allow_duplicates"]
+            catch_up(self._trials, folder, allow_duplicates=may_repeat)

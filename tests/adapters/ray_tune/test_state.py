@@ -196,7 +196,7 @@ def test_repeats_without_an_index_are_no_news_either(tmp_path: Path) -> None:
 
 def test_repeats_count_where_they_may_have_been_suggested(tmp_path: Path) -> None:
     search, trials = known_to_ray(2, 1)
-    search._allow_duplicates = True
+    search._given.options["allow_duplicates"] = True
     trials["t9"] = ended(None, "t9", trials["t0"][1], 9.0)
     assert len(restored(tmp_path, trials, search).study.trials) == len(search.study.trials) + 1
 
