@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from ray.tune import ExperimentAnalysis, ResultGrid
 from ray.tune.result import AUTO_RESULT_KEYS
 from ray.tune.search.repeater import TRIAL_INDEX
+from ray.tune.utils import flatten_dict
 
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import (
@@ -32,6 +33,7 @@ from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.sources.cells import fits, is_missing, number
 from dre_plugins.transfer.spaces.inference import flat_configuration, infer_space
@@ -39,12 +41,12 @@ from dre_plugins.transfer.spaces.inference import flat_configuration, infer_spac
 Source: TypeAlias = ResultGrid | ExperimentAnalysis | str | PathLike[str]
 
 _ITERATION = "training_iteration"
-_STATES = "experiment_state-*.json"
+# Records of the trials of an experiment, which Ray writes.
+RECORDS = "experiment_state-*.json"
 # How Ray writes objects into params.json.
 _OBJECT = re.compile(r"<.+>", re.DOTALL)
 ENDED = ("TERMINATED", "ERROR")
-# All that the readers raise on a damaged file.
-_DAMAGES = (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+_DAMAGES = (OSError, *archive.DAMAGES)
 _NO_METRICS = {*AUTO_RESULT_KEYS, "done", "trial_id", "experiment_tag"}
 
 
@@ -271,9 +273,9 @@ def _folders(root: Path) -> list[Path]:
             f"There is no folder {str(root)!r} on this machine; give the folder of an experiment, "
             "or Tuner.restore(…).get_results() of one on another storage."
         )
-    if any(root.glob(_STATES)) or any(root.glob("*/params.json")):
+    if any(root.glob(RECORDS)) or any(root.glob("*/params.json")):
         return [root]
-    found = sorted({file.parent for file in root.glob(f"**/{_STATES}")})
+    found = sorted({file.parent for file in root.glob(f"**/{RECORDS}")})
     if not found:
         raise ValueError(f"There is no experiment of Ray Tune in {str(root)!r}; check the path.")
     return found
@@ -297,11 +299,10 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
 def _states_in(folder: Path) -> dict[str, str]:
     """Return the states of trials by folder: each run of a name wrote a file, the last counts."""
     states: dict[str, str] = {}
-    for file in sorted(folder.glob(_STATES)):
+    for file in sorted(folder.glob(RECORDS)):
         try:
-            for text, results in json.loads(regular(file).read_bytes())["trial_data"]:
-                trial = json.loads(text)  # its pickled parts are never read
-                last = json.loads(results).get("last_result", {"done": True})
+            for trial, results in recorded_in(file):  # pickled parts are never read
+                last = results.get("last_result", {"done": True})
                 # One that was stopped while it was paused or running has not ended by itself.
                 is_paused = trial["status"] == "TERMINATED" and not (last or {}).get("done")
                 state = "PAUSED" if is_paused else str(trial["status"])
@@ -309,6 +310,12 @@ def _states_in(folder: Path) -> dict[str, str]:
         except _DAMAGES:
             continue
     return states
+
+
+def recorded_in(file: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield what a record says about each trial, and about its results, as data of JSON."""
+    for trial, results in json.loads(regular(file).read_bytes())["trial_data"]:
+        yield json.loads(trial), json.loads(results)
 
 
 def _reports_in(file: Path) -> Iterator[Mapping[str, Any]]:
@@ -328,15 +335,9 @@ def _object(text: str | bytes) -> dict[str, Any]:
     return item
 
 
-def flat(report: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report with "/" between nested keys, as Ray hands it to searchers."""
-    whole: dict[str, Any] = {}
-    for key, value in report.items():
-        if isinstance(value, Mapping):
-            whole.update(flat(value, f"{prefix}{key}/"))
-        else:
-            whole[f"{prefix}{key}"] = value
-    return whole
+    return {str(key): value for key, value in flatten_dict(dict(report)).items()}
 
 
 def _without_objects(item: Any) -> Any:

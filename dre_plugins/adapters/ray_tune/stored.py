@@ -17,20 +17,17 @@ from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.ray_tune.history import RayTrials, logger
-from dre_plugins.adapters.ray_tune.sources import ENDED, flat
+from dre_plugins.adapters.ray_tune.sources import ENDED, RECORDS, flat, recorded_in
 from dre_plugins.engine.files import regular
 from dre_plugins.space.base import match_key
+from dre_plugins.transfer import archive
 
-# Files that Ray writes itself, and how it writes objects there.
-TRIALS = "experiment_state-*.json"
+# How Ray writes objects into its records.
 OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
 # Of each trial they hold a text of JSON with this line while it runs; its parameters are indented.
 RUNNING = json.dumps(json.dumps({"status": "RUNNING"}, indent=2)[1:-2])[1:-1].encode()
 # All that reading these files may raise; of their objects, classes may be gone.
-_DAMAGES = (
-    *(AttributeError, EOFError, ImportError, LookupError, OSError, TypeError, ValueError),
-    pickle.UnpicklingError,
-)
+_DAMAGES = (ImportError, OSError, pickle.UnpicklingError, *archive.DAMAGES)
 
 
 class StoredTrial(NamedTuple):
@@ -113,7 +110,7 @@ def _stored_trials(folder: Path, *, is_over: bool = False) -> list[StoredTrial]:
 
     With `is_over` it is also empty if a trial runs, which is seen without parsing the record.
     """
-    newest = sorted(folder.glob(TRIALS))[-1:]
+    newest = sorted(folder.glob(RECORDS))[-1:]
     try:
         if is_over and any(RUNNING in regular(file).read_bytes() for file in newest):
             return []
@@ -125,8 +122,7 @@ def _stored_trials(folder: Path, *, is_over: bool = False) -> list[StoredTrial]:
                 _with_objects(results.get("last_result") or {}),
             )
             for file in newest
-            for texts in json.loads(regular(file).read_bytes())["trial_data"]
-            for trial, results in [map(json.loads, texts)]
+            for trial, results in recorded_in(file)
         ]
     except _DAMAGES as error:
         logger.debug("What Ray has written about its trials cannot be read: %s", error)
