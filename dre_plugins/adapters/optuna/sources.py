@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote
@@ -56,10 +57,11 @@ def metadata_from_studies(
     tasks: list[Task] = []
     known: set[tuple[object, ...]] = set()
     for source in sources:
-        for name, study in _studies(source, wanted):
+        for name, load in _studies(source):
             names.append(name)
-            if study is None:
+            if wanted is not None and name not in wanted:
                 continue
+            study = load()
             try:
                 trials = _ended(study)
             except (StorageInternalError, LookupError) as error:  # of a table, or of an entry
@@ -81,25 +83,21 @@ def metadata_from_studies(
     return MetaDataset.of(tasks, source=f"Optuna {', '.join(places)}".strip(), skipped=skipped)
 
 
-def _studies(
-    source: Source, wanted: Collection[str] | None
-) -> Iterator[tuple[str, optuna.Study | None]]:
-    """Yield the name of every study, and the study if it is wanted."""
+def _studies(source: Source) -> Iterator[tuple[str, Callable[[], optuna.Study]]]:
+    """Yield the name of every study, and what loads the study."""
     if isinstance(source, optuna.Study):
-        name = source.study_name
-        yield name, source if wanted is None or name in wanted else None
+        yield source.study_name, lambda: source
         return
     if isinstance(source, str):
         with _opened(source) as storage:
-            yield from _studies(storage, wanted)
+            yield from _studies(storage)
         return
     if not isinstance(source, BaseStorage):
         raise ValueError(
             f"past_studies has {source!r}; give Optuna studies, storages or the URLs of storages."
         )
     for name in optuna.get_all_study_names(source):
-        is_wanted = wanted is None or name in wanted
-        yield name, optuna.load_study(study_name=name, storage=source) if is_wanted else None
+        yield name, partial(optuna.load_study, study_name=name, storage=source)
     source.remove_session()
 
 
@@ -155,9 +153,10 @@ def _without_passwords(text: str, url: str) -> str:
 def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[Task]:
     """Return the studies of a storage at a time, the one with the latest trial first."""
     found: list[tuple[datetime, Task]] = []
-    for name, study in _studies(storage, None):
-        if study is None or name == without:
+    for name, load in _studies(storage):
+        if name == without:
             continue
+        study = load()
         trials = _ended(study, time)
         task = _task(study, trials, Counter()) if trials else None
         if task is not None and task.n_complete and task.lists():
