@@ -9,24 +9,18 @@ from copy import copy
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeAlias
-from weakref import WeakKeyDictionary
 
 from optuna.exceptions import StorageInternalError
-from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import check_past
 from dre_plugins.adapters.common.past_tasks import learnt_prior
-from dre_plugins.adapters.optuna.attributes import (
-    explanation_of,
-    logger,
-    storage_of,
-    stored_trials,
-)
+from dre_plugins.adapters.optuna.attributes import explanation_of, logger, storage_of
 from dre_plugins.adapters.optuna.conversion import domains_in
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, tasks_before
+from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header, seconds_of
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
@@ -58,13 +52,6 @@ PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 Identity: TypeAlias = tuple[str, datetime]
 
 
-class Identities(WeakKeyDictionary[BaseStorage, dict[str, Identity]]):
-    """Hold studies by storage and name; a copy in another process begins anew."""
-
-    def __reduce__(self) -> tuple[type[Identities], tuple[()]]:
-        return Identities, ()
-
-
 # `past_studies="storage"`: all other studies of the storage of the present one.
 STORAGE = "storage"
 
@@ -84,17 +71,17 @@ class PriorSource:
         memory: GivenMemory,
         settings: RecommenderSettings,
         stats: Counter[str],
+        process: ThisProcess,
     ) -> None:
         check_past("past_studies", past_studies, prior)
         self._stats = stats
+        self._process = process
         self._ordered = settings.order_numeric_choices
         self._metadata = MetaDataset(())
-        self._names: frozenset[str] = frozenset()
         self._without: dict[str, StudyPrior] = {}
         self._memory = Memory.of(memory)
         self._learns_from_storage = isinstance(past_studies, str) and past_studies == STORAGE
         self._learns_from_memory = past_studies is None and yields_to_memory(prior)
-        self._identities = Identities()
         self._storages: dict[Identity, list[Task]] = {}
         self._memories: dict[Identity, StudyMemory] = {}
         self._found: dict[Identity, dict[tuple[str, ...], StudyPrior]] = {}
@@ -104,13 +91,10 @@ class PriorSource:
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)
         self._metadata = past_studies
-        self._names = frozenset(task.name for task in past_studies)
         self._whole = StudyPrior(learnt_prior(past_studies, logger))
 
-    def begin(self, study: Study, trial: FrozenTrial) -> None:
+    def begin(self, study: Study) -> None:
         """Say that a trial begins; what takes seconds is done before."""
-        if trial.number == 0:  # another study may have had the name
-            self._identities.pop(storage_of(study), None)
         self._given_for(study)
 
     def end(
@@ -166,10 +150,7 @@ class PriorSource:
 
     def _identity_of(self, study: Study) -> Identity:
         """Return what all workers identify a study by; another storage may have its name."""
-        known = self._identities.setdefault(storage_of(study), {})
-        if study.study_name not in known:
-            known[study.study_name] = study.study_name, began_at(study)
-        return known[study.study_name]
+        return study.study_name, self._process.began_at(study)
 
     def _memory_of(self, study: Study) -> StudyMemory | None:
         """Return the access of a study to a memory; None without any, or if the storage fails.
@@ -205,11 +186,12 @@ class PriorSource:
         itself, and go on differently than without the interruption.
         """
         name = study.study_name
-        if name not in self._names:
+        names = {task.name for task in self._metadata}
+        if name not in names:
             return self._whole
         if name not in self._without:
             try:
-                others = self._metadata.subset(self._names - {name})
+                others = self._metadata.subset(names - {name})
                 prior: LoadedPrior = learnt_prior(others, logger)
             except ValueError:  # nothing to learn from is left
                 prior = UNIVERSAL
@@ -317,15 +299,3 @@ def prior_of_tasks(tasks: Sequence[Task], space: SearchSpace | str) -> Prior | N
 @lru_cache(maxsize=1)
 def _trained_prior(tasks: tuple[Task, ...]) -> Prior:
     return learnt_prior(MetaDataset(tasks), logger)
-
-
-def began_at(study: Study) -> datetime:
-    """Return when a study began, which all its workers agree on: with its first trial.
-
-    First by number: a trial is numbered after the ones before it are stored, but workers that
-    begin together may store a trial that started earlier after one that started later.
-    """
-    for trial in stored_trials(study):
-        if trial.datetime_start is not None:
-            return trial.datetime_start
-    return datetime.now()

@@ -177,11 +177,11 @@ class DRESampler(BaseSampler):
         # No model can know the parameters of the first trial.
         self._warns_from = max(n_startup, 1) if warn_independent_sampling else float("inf")
         self.stats: Counter[str] = Counter()
-        self._past = PriorSource(prior, past_studies, memory, self._settings, self.stats)
+        self._process = process = ThisProcess()
+        self._past = PriorSource(prior, past_studies, memory, self._settings, self.stats, process)
         self._reporter = reporter = attributes.TrialReporter(self.stats)
         self._constraints = attributes.StatedConstraints(constraints_func, self.stats, reporter)
-        self._process = ThisProcess()
-        self._rules = StudyRules(valid, self._seed, self.stats, self._process, reporter)
+        self._rules = StudyRules(valid, self._seed, self.stats, process, reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
         self._history = History(self._cost)
         self._suggestions = Suggestions(
@@ -189,7 +189,7 @@ class DRESampler(BaseSampler):
             seed=self._seed,
             stats=self.stats,
             past=self._past,
-            process=self._process,
+            process=process,
             rules=self._rules,
             constraints=self._constraints,
             history=self._history,
@@ -204,7 +204,7 @@ class DRESampler(BaseSampler):
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Mark enqueued trials."""
         self._process.begin(study, trial)
-        self._past.begin(study, trial)
+        self._past.begin(study)
         if attributes.ENQUEUED_KEY in trial.system_attrs:
             self._reporter.write(study, trial, Explanation("enqueued"))
         self._rules.begin(study, trial)

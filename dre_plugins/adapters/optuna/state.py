@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from optuna.distributions import BaseDistribution
+from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
-from dre_plugins.adapters.optuna.attributes import stored_trials
+from dre_plugins.adapters.optuna.attributes import storage_of, stored_trials
 from dre_plugins.adapters.optuna.conversion import are_alike
-from dre_plugins.adapters.optuna.prior import StudyPrior
 from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from dre_plugins.adapters.optuna.prior import StudyPrior
 
 # Spaces up to this size are checked for conflicts even if no other trial was running.
 SMALL_SPACE = 10_000
@@ -57,6 +62,7 @@ class ThisProcess:
         self._choices: dict[tuple[str, int], Choice] = {}
         self._read: tuple[str, int, list[FrozenTrial]] | None = None
         self._asked: dict[tuple[str, str], BaseDistribution] = {}
+        self._began: WeakKeyDictionary[BaseStorage, dict[str, datetime]] = WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[type[ThisProcess], tuple[()]]:
         """Begin anew in another process."""
@@ -66,6 +72,8 @@ class ThisProcess:
         """Say that a trial has begun here."""
         self._read = None
         self._choices[study.study_name, trial.number] = Choice()
+        if trial.number == 0:  # another study may have had the name
+            self._began.pop(storage_of(study), None)
 
     def end(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial of this process has ended."""
@@ -73,6 +81,18 @@ class ThisProcess:
         self._choices.pop((study.study_name, trial.number), None)
         for name, distribution in trial.distributions.items():
             self.ask(study, name, distribution)
+
+    def began_at(self, study: Study) -> datetime:
+        """Return when a study began, which all its workers agree on: with its first trial.
+
+        First by number: a trial is numbered after the ones before it are stored, but workers that
+        begin together may store a trial that started earlier after one that started later.
+        """
+        known = self._began.setdefault(storage_of(study), {})
+        if study.study_name not in known:
+            starts = (trial.datetime_start for trial in stored_trials(study))
+            known[study.study_name] = next(filter(None, starts), datetime.now())
+        return known[study.study_name]
 
     def choice(self, study: Study, trial: FrozenTrial) -> Choice:
         """Return what was chosen for a trial, for further choices to be added."""
