@@ -29,6 +29,8 @@ SMALL_SPACE = 10_000
 class Choice:
     """Hold what was chosen for a trial that runs here."""
 
+    # The study's trials, as they were read to choose; None: they must be read (again).
+    trials: list[FrozenTrial] | None = None
     # Whether Optuna has asked for all known parameters at once.
     is_relative: bool = False
     # Values that the model chose, and their source.
@@ -56,11 +58,10 @@ class Choice:
 
 
 class ThisProcess:
-    """Hold the trials begun in this process, their choices, and the trials read last."""
+    """Hold the trials begun in this process, and what was chosen for them."""
 
     def __init__(self) -> None:
         self._choices: dict[tuple[str, int], Choice] = {}
-        self._read: tuple[str, int, list[FrozenTrial]] | None = None
         self._asked: dict[tuple[str, str], BaseDistribution] = {}
         self._began: WeakKeyDictionary[BaseStorage, dict[str, datetime]] = WeakKeyDictionary()
 
@@ -70,14 +71,12 @@ class ThisProcess:
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial has begun here."""
-        self._read = None
         self._choices[study.study_name, trial.number] = Choice()
         if trial.number == 0:  # another study may have had the name
             self._began.pop(storage_of(study), None)
 
     def end(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial of this process has ended."""
-        self._read = None
         self._choices.pop((study.study_name, trial.number), None)
         for name, distribution in trial.distributions.items():
             self.ask(study, name, distribution)
@@ -100,16 +99,14 @@ class ThisProcess:
 
     def read(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
         """Read the study's trials, for `trials` to have them once: one read for a trial."""
-        trials = stored_trials(study)
-        self._read = (study.study_name, trial.number, trials)
+        self.choice(study, trial).trials = trials = stored_trials(study)
         return trials
 
     def trials(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
         """Return the study's trials: as they were read for this trial, if they were."""
-        read, self._read = self._read, None
-        if read is not None and read[:2] == (study.study_name, trial.number):
-            return read[2]
-        return stored_trials(study)
+        choice = self.choice(study, trial)
+        trials, choice.trials = choice.trials, None
+        return stored_trials(study) if trials is None else trials
 
     def may_conflict(
         self, space: SearchSpace, trial: FrozenTrial, trials: Sequence[FrozenTrial]
