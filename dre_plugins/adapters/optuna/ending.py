@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
@@ -15,7 +14,6 @@ from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule
 from dre_plugins.recommend.trials import observed_trials
 from dre_plugins.space.rules import Rule
-from dre_plugins.space.search_space import SearchSpace
 
 
 def recommend(study: Study) -> Recommendation[FrozenTrial]:
@@ -84,12 +82,8 @@ class ExpectedGainCallback:
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         """Stop the study if the rule is met."""
         space, _, trials = begun_in(study)
-        rule, history = _rule_on(space, study.sampler), observed_trials(trials)
+        sampler, history = study.sampler, observed_trials(trials)
+        rule = sampler.rule_on(space) if isinstance(sampler, DRESampler) else Rule(space, None)
         n_objectives = len(study.directions)
         if self._rule.is_met(rule, history, trials, n_objectives=n_objectives, logger=logger):
             study.stop()
-
-
-def _rule_on(space: SearchSpace, sampler: BaseSampler) -> Rule:
-    """Return which configurations a sampler may suggest."""
-    return sampler.rule_on(space) if isinstance(sampler, DRESampler) else Rule(space, None)

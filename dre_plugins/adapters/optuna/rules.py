@@ -125,17 +125,6 @@ class StudyRules:
             text = f"The rule `valid` reads {absent!r}, which none of {N_ABSENT} trials has: it"
             self._reporter.log(study, "<absent>", f"{text} counts as met. Check the name.")
 
-    def permits(self, study: Study, trial: FrozenTrial, name: str, value: Any) -> bool:
-        """Return whether the rule allows a value beside the trial's others, given or suggested.
-
-        It allows every value where given values break it.
-        """
-        rule = self._of(study)
-        if self._valid is None or _is_broken_by(trial, rule):
-            return True
-        chosen = {**rule.space.constants, **self._process.choice(study, trial).values}
-        return rule.allows({**chosen, **given_to(trial), **trial.params, name: value})
-
     def values(
         self, study: Study, trial: FrozenTrial, name: str, domain: Domain, unit: float
     ) -> Iterator[Any]:
@@ -155,9 +144,17 @@ class StudyRules:
         return self._first(study, trial, name, draws)
 
     def _first(self, study: Study, trial: FrozenTrial, name: str, draws: Iterator[Any]) -> Any:
-        first = next(draws)
+        """Return the first value that the rule allows beside the trial's others.
+
+        Those are given, suggested or sampled. Where given values break the rule, any value does.
+        """
+        first, rule = next(draws), self._of(study)
+        if self._valid is None or _is_broken_by(trial, rule):
+            return first
+        chosen = {**rule.space.constants, **self._process.choice(study, trial).values}
+        others = {**chosen, **given_to(trial), **trial.params}
         for value in chain([first], draws):
-            if self.permits(study, trial, name, value):
+            if rule.allows({**others, name: value}):
                 return value
         why = f"no value of {name!r} was found that goes with the parameters before it, which were"
         text = f"Trial {trial.number} breaks the rule `valid`: {why} sampled one by one or given."
