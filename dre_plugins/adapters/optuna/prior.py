@@ -212,30 +212,12 @@ class StudyPrior:
         # By the names of the parameters.
         self._summaries: dict[tuple[str, ...], str] = {}
 
-    def recommender(
-        self,
-        new: Callable[..., Recommender],
-        space: SearchSpace,
-        history: Sequence[Trial],
-        number: int,
-        stats: Counter[str],
-    ) -> tuple[Recommender, str]:
-        """Return a recommender, with the prior if it applies, otherwise also the reason; else "".
-
-        A prior that does not apply is no error, as a define-by-run study may show shared
-        parameters later. A ValueError says that the space cannot be searched at all.
-        """
-        numbers = range(number, number + 1)
-        found = self._found
-        if found is not None and not count_memory_turns(found, space, history, numbers, stats):
-            return new(prior=UNIVERSAL), ""
-        try:
-            return new(prior=self.prior), ""
-        except ValueError as error:
-            if self.prior in (None, UNIVERSAL):
-                raise
-            text = f"The prior is not used as long as this holds: {error}"
-            return new(prior=self._usable_on(space)), text
+    def has_turn(
+        self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
+    ) -> bool:
+        """Return whether the suggestion of a number uses the prior."""
+        found, numbers = self._found, range(number, number + 1)
+        return found is None or bool(count_memory_turns(found, space, history, numbers, stats))
 
     def summary(self, space: SearchSpace, recommender: Recommender) -> str:
         """Return a text about the parameters that the priors know; empty if they know none."""
@@ -244,7 +226,7 @@ class StudyPrior:
             self._summaries[names] = recommender.prior_summary
         return self._summaries[names]
 
-    def _usable_on(self, space: SearchSpace) -> LoadedPrior:
+    def usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return the priors of a list that share parameters with a search space.
 
         If none does, it is the universal prior, which needs no shared parameters.

@@ -22,7 +22,7 @@ from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.configurations import within
 from dre_plugins.recommend.explanation import Suggestion
-from dre_plugins.recommend.prior import RecognisedPrior
+from dre_plugins.recommend.prior import UNIVERSAL, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
@@ -178,7 +178,11 @@ class Suggestions:
         others: Sequence[FrozenTrial] = (),
         history: Sequence[Trial] = (),
     ) -> Recommender:
-        """Return a recommender with the priors that apply to a search space."""
+        """Return a recommender with the priors that apply to a search space.
+
+        A prior that does not apply is no error, as a define-by-run study may show shared
+        parameters later. A ValueError says that the space cannot be searched at all.
+        """
         new = partial(
             Recommender,
             space,
@@ -189,8 +193,15 @@ class Suggestions:
             logger=logger,
             rule=self.rules.on(space, study, trial, others),
         )
-        recommender, problem = self._prior_of(study, trial, space).recommender(
-            new, space, history, trial.number, stats
-        )
-        self.reporter.log(study, "<unused prior>", problem)
-        return recommender
+        past = self._prior_of(study, trial, space)
+        if not past.has_turn(space, history, trial.number, stats):
+            return new(prior=UNIVERSAL)
+        try:
+            return new(prior=past.prior)
+        except ValueError as error:
+            if past.prior in (None, UNIVERSAL):
+                raise
+            recommender = new(prior=past.usable_on(space))
+            text = f"The prior is not used as long as this holds: {error}"
+            self.reporter.log(study, "<unused prior>", text)
+            return recommender
