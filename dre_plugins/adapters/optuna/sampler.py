@@ -167,7 +167,6 @@ class DRESampler(BaseSampler):
         self._settings = checked_settings(settings).for_recommender(
             n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
-        self._ordered = self._settings.order_numeric_choices
         is_sampler = independent_sampler is None or isinstance(independent_sampler, BaseSampler)
         require(is_sampler, "independent_sampler", independent_sampler, "a sampler, or None")
         self._independent_sampler = independent_sampler
@@ -305,7 +304,8 @@ class DRESampler(BaseSampler):
     ) -> Any:
         """Sample a parameter that is new to the study, or whose range has moved."""
         self._process.ask(study, param_name, param_distribution)
-        domain = conversion.domain_of(param_name, param_distribution, ordered=self._ordered)
+        ordered = self._settings.order_numeric_choices
+        domain = conversion.domain_of(param_name, param_distribution, ordered=ordered)
         chosen = self._process.choice(study, trial).values
         if param_name in chosen and domain.contains(value := chosen[param_name]):
             return value  # as `sample_relative` does where this process knows the parameter
