@@ -1,14 +1,15 @@
 """The tree of a parameter space of Ray Tune: how its configurations are nested.
 
-Each part converts flat values to its part of a configuration, and back.
+Each part of a parameter space has two methods. `config` returns its part of Ray's configuration,
+from flat values. `read` returns the flat values of that, or of a part of it; a ValueError says
+that it does not belong here, or, if `is_strict`, that it is out of range.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from dre_plugins.adapters.common.domains import holds
 from dre_plugins.space import Categorical, Domain, Float, Integer, Normal, Ordinal
@@ -20,27 +21,8 @@ _OBJECT = "__ref_ph"
 _PLACEHOLDERS = ("__fn_ph", _OBJECT)
 
 
-class Node(ABC):
-    """A part of a parameter space."""
-
-    @abstractmethod
-    def config(self, configuration: Mapping[str, Any]) -> Any:
-        """Return this part of Ray's configuration, from flat values."""
-
-    @abstractmethod
-    def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
-        """Return the flat values of this part of Ray's configuration, or of a part of that.
-
-        A ValueError says that it does not belong here, or, if strict, that it is out of range.
-        """
-
-    def beside(self, other: Node) -> Node:
-        """Return this part with the additional constants of another space."""
-        return self
-
-
 @dataclass(frozen=True)
-class Fixed(Node):
+class Fixed:
     """A constant."""
 
     name: str
@@ -60,7 +42,7 @@ class Fixed(Node):
 
 
 @dataclass(frozen=True)
-class Parameter(Node):
+class Parameter:
     """A domain."""
 
     name: str
@@ -98,7 +80,7 @@ class Parameter(Node):
 
 
 @dataclass(frozen=True)
-class Group(Node):
+class Group:
     """Parts by key or by index: a dictionary, a list or a tuple."""
 
     name: str
@@ -127,18 +109,19 @@ class Group(Node):
             values.update(parts[str(key)].read(value, is_strict=is_strict))
         return values
 
-    def beside(self, other: Node) -> Group:
+    def beside(self, other: Node | None) -> Group:
+        """Return a dictionary with the additional constants of another one."""
         if not isinstance(other, Group) or self.kind is not dict or other.kind is not dict:
             return self
         both = {
-            key: part.beside(other.parts[key]) if key in other.parts else part
+            key: part.beside(other.parts.get(key)) if isinstance(part, Group) else part
             for key, part in self.parts.items()
         }
         return replace(self, parts={**other.parts, **both})
 
 
 @dataclass(frozen=True)
-class Choice(Node):
+class Choice:
     """Alternative parts; the value of a parameter decides which one is present."""
 
     name: str
@@ -161,6 +144,9 @@ class Choice(Node):
                 except ValueError as error:
                     errors.append(str(error))
         raise ValueError(f"{given!r} is no choice of {self.name!r}: {' '.join(errors)}")
+
+
+Node: TypeAlias = Fixed | Parameter | Group | Choice
 
 
 def path(name: str, key: object) -> str:
@@ -193,9 +179,7 @@ def hidden_in(node: Node) -> list[str]:
     if isinstance(node, (Fixed, Parameter)):
         content = node.value if isinstance(node, Fixed) else node.choices
         return [node.name] if holds(content, _is_object) else []
-    inner: Iterable[Node] = ()
-    if isinstance(node, (Group, Choice)):
-        inner = node.parts.values() if isinstance(node, Group) else node.branches
+    inner = node.parts.values() if isinstance(node, Group) else node.branches
     return [*dict.fromkeys(name for part in inner for name in hidden_in(part))]
 
 
