@@ -96,20 +96,19 @@ def end_as_failed(study: Study, trial: FrozenTrial) -> None:
     storage_of(study).set_trial_state_values(id_of(trial), TrialState.FAIL)
 
 
-def set_attributes(
-    study: Study, trial: FrozenTrial, attributes: Mapping[str, Any], *, are_users: bool = False
+def set_attribute(
+    study: Study, trial: FrozenTrial, key: str, value: Any, *, is_users: bool = False
 ) -> str:
-    """Write user attributes, which tools show, or system attributes; return why it failed, or "".
+    """Write an attribute of a user, which tools show, or of the system; return why not, or "".
 
     This is a private API, which Optuna's own samplers use, too: there is no public way. The
-    attributes help other workers and users. If a storage refuses them, for example because the
-    trial has just ended, the trial must go on. JSON can hold their values.
+    attribute helps other workers and users. If a storage refuses it, for example because the trial
+    has just ended, the trial must go on. JSON can hold its value.
     """
     try:
-        storage, trial_id = storage_of(study), id_of(trial)
-        write = storage.set_trial_user_attr if are_users else storage.set_trial_system_attr
-        for key, value in attributes.items():
-            write(trial_id, key, value)
+        storage = storage_of(study)
+        write = storage.set_trial_user_attr if is_users else storage.set_trial_system_attr
+        write(id_of(trial), key, value)
     except Exception as error:  # each kind of storage has its own, as the lock of a journal
         if is_from_signal_handler(error):
             raise
@@ -173,8 +172,8 @@ class TrialReporter:
             for name, value in asdict(explanation).items()
             if value is not None
         }
-        attributes = {EXPLANATION_KEY: stated}
-        self.warn_if(set_attributes(study, trial, attributes, are_users=True), study, trial)
+        problem = set_attribute(study, trial, EXPLANATION_KEY, stated, is_users=True)
+        self.warn_if(problem, study, trial)
 
     def warn_if(
         self,
@@ -229,7 +228,7 @@ class StatedConstraints:
                 f"unknown ({type(error).__name__}: {error}). Further failures are only counted.",
             )
             return trial
-        problem = set_attributes(study, trial, {CONSTRAINTS_KEY: violations})
+        problem = set_attribute(study, trial, CONSTRAINTS_KEY, violations)
         if problem:
             named = {str(place): violation for place, violation in enumerate(violations)}
             self._unwritten[study.study_name, trial.number] = named

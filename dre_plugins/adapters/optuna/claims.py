@@ -24,7 +24,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from dre_plugins.adapters.optuna.attributes import set_attributes, stored_trials
+from dre_plugins.adapters.optuna.attributes import set_attribute, stored_trials
 from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, number_of, numbers_of
 from dre_plugins.space import Float, Integer, SearchSpace
 
@@ -45,12 +45,12 @@ Repeats: TypeAlias = Callable[[FrozenTrial, Mapping[str, float], Mapping[str, fl
 
 def announce(study: Study, trial: FrozenTrial) -> str:
     """Announce to other workers that a trial is about to choose, by an empty claim."""
-    return set_attributes(study, trial, {CLAIM_KEY: ""})
+    return set_attribute(study, trial, CLAIM_KEY, "")
 
 
 def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> str:
     """Show other workers which configuration a trial is going to evaluate."""
-    return set_attributes(study, trial, {CLAIM_KEY: dict(numbers)})
+    return set_attribute(study, trial, CLAIM_KEY, dict(numbers))
 
 
 def conflicting_trials(
