@@ -35,18 +35,6 @@ def add_report(reports: dict[float, Report], step: float, report: Report) -> Non
     reports[step] = report
 
 
-def sign_of(mode: object, task: str, metric: object, logger: logging.Logger) -> float:
-    """Return 1 if large values are good, -1 if small ones are; warn if the mode is neither."""
-    if str(mode) not in SIGNS:
-        logger.warning(
-            "Nothing says whether small or large values of %r in %r are good; it is assumed that "
-            "small ones are. State mode='min' or mode='max'.",
-            metric,
-            task,
-        )
-    return SIGNS.get(str(mode), -1.0)
-
-
 def listed(sources: Any) -> Sequence[Any]:
     """Return a sequence of sources; a text is a single one."""
     is_several = isinstance(sources, Sequence) and not isinstance(sources, str)

@@ -127,6 +127,18 @@ def tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
     return MetaDataset.of(tasks, source="Syne Tune", skipped=+skipped)
 
 
+def _sign_of(mode: str | None, task: str, metric: object) -> float:
+    """Return 1 if large values are good, -1 if small ones are, as is assumed without a mode."""
+    if mode is None:
+        logger.warning(
+            "Nothing says whether small or large values of %r in %r are good; it is assumed that "
+            "small ones are. State mode='min' or mode='max'.",
+            metric,
+            task,
+        )
+    return past_tasks.SIGNS[mode or "min"]
+
+
 # ---- experiments
 
 
@@ -177,7 +189,7 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
     modes = dict(zip(names, _as_list(metadata.get("metric_mode")) * len(names), strict=False))
     stated = str(modes.get(metric))
     mode = wanted.mode or (stated if stated in past_tasks.SIGNS else wanted.otherwise)
-    sign = past_tasks.sign_of(mode, folder.name, metric, logger)
+    sign = _sign_of(mode, folder.name, metric)
 
     wanted.limits.count_unreported(columns, skipped)
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
@@ -329,7 +341,7 @@ def _offline_task(
         skipped[f"task that cannot be used: {name!r} ({error})"] += 1
         return None
     values = np.asarray(evaluations.objectives_evaluations, dtype=np.float64)
-    sign = past_tasks.sign_of(wanted.mode or wanted.otherwise, name, metric, logger)
+    sign = _sign_of(wanted.mode or wanted.otherwise, name, metric)
     means = sign * _mean_over_seeds(values[..., names.index(metric)])
     table = evaluations.hyperparameters
     cells = {key: table[key].tolist() for key in space.names if key in table}
