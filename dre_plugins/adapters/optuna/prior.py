@@ -20,7 +20,6 @@ from dre_plugins.adapters.optuna.attributes import explanation_of, logger, stora
 from dre_plugins.adapters.optuna.conversion import domains_in
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, tasks_before
-from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header, seconds_of
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
@@ -59,6 +58,8 @@ STORAGE = "storage"
 class PriorSource:
     """Hold the given prior or past studies, or the memory or storage in which to find them.
 
+    `began_at` returns when a study began, see `ThisProcess`.
+
     Raises:
         ValueError: If both a prior and studies are given, there is no such prior, or there is
             nothing to learn from.
@@ -71,11 +72,11 @@ class PriorSource:
         memory: GivenMemory,
         settings: RecommenderSettings,
         stats: Counter[str],
-        process: ThisProcess,
+        began_at: Callable[[Study], datetime],
     ) -> None:
         check_past("past_studies", past_studies, prior)
         self._stats = stats
-        self._process = process
+        self._began_at = began_at
         self._ordered = settings.order_numeric_choices
         self._metadata = MetaDataset(())
         self._without: dict[str, StudyPrior] = {}
@@ -150,7 +151,7 @@ class PriorSource:
 
     def _identity_of(self, study: Study) -> Identity:
         """Return what all workers identify a study by; another storage may have its name."""
-        return study.study_name, self._process.began_at(study)
+        return study.study_name, self._began_at(study)
 
     def _memory_of(self, study: Study) -> StudyMemory | None:
         """Return the access of a study to a memory; None without any, or if the storage fails.

@@ -177,7 +177,9 @@ class DRESampler(BaseSampler):
         self._warns_from = max(n_startup, 1) if warn_independent_sampling else float("inf")
         self.stats: Counter[str] = Counter()
         self._process = process = ThisProcess()
-        self._past = PriorSource(prior, past_studies, memory, self._settings, self.stats, process)
+        self._past = PriorSource(
+            prior, past_studies, memory, self._settings, self.stats, process.began_at
+        )
         self._reporter = reporter = attributes.TrialReporter(self.stats)
         self._constraints = attributes.StatedConstraints(constraints_func, self.stats, reporter)
         self._rules = StudyRules(valid, self._seed, self.stats, process, reporter)

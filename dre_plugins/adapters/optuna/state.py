@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from optuna.distributions import BaseDistribution
@@ -15,11 +15,9 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.attributes import storage_of, stored_trials
 from dre_plugins.adapters.optuna.conversion import are_alike
+from dre_plugins.adapters.optuna.prior import StudyPrior
 from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
-
-if TYPE_CHECKING:
-    from dre_plugins.adapters.optuna.prior import StudyPrior
 
 # Spaces up to this size are checked for conflicts even if no other trial was running.
 SMALL_SPACE = 10_000
