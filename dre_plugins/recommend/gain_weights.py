@@ -148,8 +148,8 @@ class CostModel:
 
     def _logs(self, features: torch.Tensor) -> torch.Tensor:
         means = [self._processes.means(part[None])[0] for part in features.split(BLOCK)]
-        mixed: torch.Tensor = (self._shares * torch.cat(means, -1)).sum(0)
-        return self._mean + self._deviation * mixed
+        expected: torch.Tensor = (self._shares * torch.cat(means, -1)).sum(0)
+        return self._mean + self._deviation * expected
 
 
 class Feasibility:

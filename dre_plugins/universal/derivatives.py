@@ -3,7 +3,7 @@
 A search along the gradient asks for both ten times a suggestion, for two candidates. Autograd's
 bookkeeping would take most of that time, so the derivatives are in closed form, and in NumPy: with
 ten parameters the search takes 6 instead of 38 ms. `tests/recommend/test_derivatives.py`
-compares them with differences.
+compares them with finite differences.
 
 Notation: see `processes`, for one task; `K` candidates.
 """
@@ -44,7 +44,10 @@ class DifferentiablePosterior:
         self._inverse_roots = inverse_roots.mT.numpy()  # transposed `[H, N, N]`
 
     def __call__(self, features: Array) -> tuple[Array, Array, ByFeatures]:
-        """Return means and variances `[H, K]` at features `[K, D]`, and how to derive them."""
+        """Return means and variances `[H, K]` at features `[K, D]`, and their chain rule.
+
+        This is a function that takes derivatives by both back to features, see `ByFeatures`.
+        """
         warped, by_feature = self._warped(features)
         rows = warped * self._inverse
         products = rows @ self._trials.swapaxes(-1, -2)
@@ -63,7 +66,8 @@ class DifferentiablePosterior:
             of_seen = seen @ self._inverse_roots.swapaxes(-1, -2)
             by_across = by_mean[..., None] * self._solved.swapaxes(-1, -2)
             by_across -= 2.0 * by_variance * of_seen
-            # By half the squared distance of two rows: times their difference, that by a row.
+            # The derivative by half the squared distance of two rows; times the difference of
+            # the rows it is that by the first of them.
             pulls = (1.0 + distance) * decay * by_across / -3.0
             by_row = pulls.sum(-1, keepdims=True) * rows - pulls @ self._trials
             by_trend = by_across @ self._terms + 2.0 * by_variance * trend

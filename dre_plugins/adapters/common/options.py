@@ -46,7 +46,9 @@ def checked_cost_name(cost: object, kind: str, duration: str = DURATION) -> str 
     """
     is_name = cost is None or (isinstance(cost, str) and bool(cost))
     require(is_name, "cost", cost, f"'{DURATION}', the name of {kind}, or None")
-    return duration if cost == DURATION else cost  # type: ignore[return-value]
+    if cost == DURATION:
+        return duration
+    return cost if isinstance(cost, str) else None
 
 
 def cost_in(
