@@ -168,7 +168,7 @@ def favourites_of(metadata: MetaDataset, space: SearchSpace) -> Array:
     n_best = max(1, N_FAVOURITES // max(len(tasks), 1))
     rows = [np.empty((0, space.n_parameters))]
     for task in tasks:
-        best = np.argsort(np.where(np.isnan(task.values), np.inf, -task.values), kind="stable")
+        best = np.argsort(-task.values, kind="stable")  # failed trials, which are NaN, come last
         rows.append(units_in(space, task)[best[: min(n_best, task.n_complete)]])
     return np.concatenate(rows)
 

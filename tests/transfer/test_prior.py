@@ -54,6 +54,14 @@ def prior() -> Prior:
 # ---- training
 
 
+def test_a_favourite_of_a_task_is_a_trial_that_did_not_fail() -> None:
+    space = SearchSpace({"x": Float(0.0, 1.0)})
+    values, failed = np.array([np.nan, -np.inf]), np.array([True, False])
+    unlucky = Task("unlucky", space, np.array([[0.2], [0.7]]), values, failed)
+    favourites = training.favourites_of(MetaDataset.of([unlucky], source="tests"), space)
+    np.testing.assert_array_equal(favourites, [[0.7]])
+
+
 def test_the_card_says_where_a_prior_comes_from(prior) -> None:
     card = prior.card
     described = card.name, card.description, card.rebuild
