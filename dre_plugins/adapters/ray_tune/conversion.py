@@ -35,7 +35,7 @@ from dre_plugins.transfer.spaces.inference import distinct
 
 _GRID = "grid_search"  # tune.grid_search([1, 2]) is {"grid_search": [1, 2]}
 _SCALARS = (bool, int, float, str, type(None))
-_ON_GRID = Fraction(1, 10**9)  # of a step; 0.3 / 0.1 is not quite 3
+_ON_GRID = Fraction(1, 10**9)  # of a step that is no integer; 0.3 / 0.1 is not quite 3
 
 
 def space_of(param_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
@@ -182,9 +182,9 @@ def _multiples(low: Any, high: Any, step: Any) -> tuple[int, int]:
     """Return the first and the last multiple of a step in a range, in steps."""
     if not step > 0:
         raise UnsupportedDomainError(f"step must be a positive number, got {step!r}.")
-    exact = Fraction(step)
-    first = ceil(Fraction(low) / exact - _ON_GRID)
-    last = floor(Fraction(high) / exact + _ON_GRID)
+    exact, slack = Fraction(step), _ON_GRID if isinstance(step, float) else 0
+    first = ceil(Fraction(low) / exact - slack)
+    last = floor(Fraction(high) / exact + slack)
     if first > last:
         raise UnsupportedDomainError(f"there is no multiple of {step!r} from {low!r} to {high!r}.")
     return first, last

@@ -48,6 +48,7 @@ NUMBERS: list[tuple[Any, Domain, float | None]] = [  # domain of Ray, ours, step
     (tune.lograndint(1, 1000), Integer(1, 999, "log"), None),
     (tune.qrandint(4, 12, 4), Integer(4, 12, step=4), 4),
     (tune.qrandint(3, 13, 4), Integer(4, 12, step=4), 4),  # between multiples
+    (tune.qrandint(1, 10**11, 10**10), Integer(10**10, 10**11, step=10**10), 10**10),
     (tune.qrandint(1, 4, 1), Integer(1, 3), None),
     (tune.qlograndint(4, 64, 4), Integer(4, 64, "log", 4), 4),
     (tune.randn(1, 2), Normal(1.0, 2.0), None),
