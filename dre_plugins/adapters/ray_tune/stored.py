@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ray import cloudpickle
-from ray.tune.search.repeater import TRIAL_INDEX
+from ray.tune.search import Repeater, SearchGenerator
 
 from dre_plugins.adapters.ray_tune.history import RayTrials, logger
 from dre_plugins.adapters.ray_tune.sources import ENDED, RECORDS, flat, recorded_in
@@ -26,6 +26,8 @@ from dre_plugins.transfer import archive
 OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
 # Of each trial they hold a text of JSON with this line while it runs; its parameters are indented.
 RUNNING = json.dumps(json.dumps({"status": "RUNNING"}, indent=2)[1:-2])[1:-1].encode()
+# What it stores about the wrappers of a search holds this name of one that repeats trials.
+REPEATER = f"name:{Repeater.__name__}".encode()
 # All that reading these files may raise; of their objects, classes may be gone.
 _DAMAGES = (ImportError, OSError, pickle.UnpicklingError, *archive.DAMAGES)
 
@@ -43,12 +45,11 @@ def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None
     """Learn from trials that began or ended after the state, and that Ray will not continue.
 
     A trial whose end was missed counts as stopped at its last result, or as failed if Ray says
-    so. Of trials with the configuration of another one, as a `Repeater` runs them, the one that
+    so. Of trials with the same configuration, as where one had to be suggested again, the one that
     is known counts.
     """
     stored = {trial.trial_id: trial for trial in _stored_trials(folder)}
-    # The searcher of a `Repeater` knows the first of several trials, which end together.
-    if not stored or any(TRIAL_INDEX in trial.config for trial in stored.values()):
+    if not stored:
         return
     twins = {} if allow_duplicates else _by_configuration(trials)
     for trial_id, trial in stored.items():
@@ -68,7 +69,7 @@ def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None
 def end_with_experiment(trials: RayTrials, folder: Path) -> None:
     """End the trials that Ray has stopped at the end of an experiment, without saying so."""
     stored = _stored_trials(folder, is_over=True) if trials.running else []
-    if any(trial.status not in ENDED or TRIAL_INDEX in trial.config for trial in stored):
+    if any(trial.status not in ENDED for trial in stored):
         return
     for trial in stored:
         # Of what has ended by itself, a wrapper of this search may tell later.
@@ -106,13 +107,18 @@ def _key(trials: RayTrials, config: Mapping[str, Any]) -> Hashable:
 
 
 def _stored_trials(folder: Path, *, is_over: bool = False) -> list[StoredTrial]:
-    """Return Ray's last record of its trials; empty if it is damaged.
+    """Return Ray's last record of its trials; empty if it is damaged, or if they are repeats.
 
-    With `is_over` it is also empty if a trial runs, which is seen without parsing the record.
+    Of the trials of a `Repeater` with the same configuration, the search knows the first only, and
+    is told their mean when all have ended. With `is_over` the record is also empty if a trial
+    runs, which is seen without parsing it.
     """
     newest = sorted(folder.glob(RECORDS))[-1:]
+    wrappers = sorted(folder.glob(SearchGenerator.CKPT_FILE_TMPL.format("*")))[-1:]
     try:
         if is_over and any(RUNNING in regular(file).read_bytes() for file in newest):
+            return []
+        if any(REPEATER in regular(file).read_bytes() for file in wrappers):
             return []
         return [
             StoredTrial(

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import ray_tune_worker as worker
 from ray import cloudpickle, tune
-from ray.tune.search.repeater import TRIAL_INDEX
+from ray.tune.search import Repeater, SearchGenerator
 from ray.tune.utils.serialization import TuneFunctionEncoder
 
 from dre_plugins.adapters.ray_tune import DRESearch
@@ -174,24 +174,24 @@ def test_a_search_that_knows_more_than_ray_keeps_it(tmp_path: Path) -> None:
     assert again.study.trials == search.study.trials
 
 
-def test_trials_of_a_repeater_are_no_news(tmp_path: Path) -> None:
-    """It hands on the mean of several trials under the name of the first."""
-    search, trials = known_to_ray(2, 1)
-    status, config, result = ended(None, "t3", trials["t2"][1])
-    trials["t3"] = (status, {**config, TRIAL_INDEX: 1}, result)
-    assert restored(tmp_path, trials, search).study.trials == search.study.trials
-
-
-def test_repeats_without_an_index_are_no_news_either(tmp_path: Path) -> None:
-    """`Repeater(set_index=False)`: the search knows the first trial of a configuration."""
-    search, trials = known_to_ray(2, 2)
-    search.on_trial_complete("t3", {"loss": 2.5}, error=True)  # a mean; the last repeat crashed
-    trials["t3"] = ended(None, "t3", trials["t3"][1], 2.5)
-    for place in (1, 2, 3):  # of ended ones, and of a running one
-        trials[f"repeat{place}"] = ended(None, "", trials[f"t{place}"][1], 9.0)
-    again = restored(tmp_path, trials, search)
-    assert again.study.trials == search.study.trials
-    assert again.explain("repeat1") == search.explain("t1")
+@pytest.mark.parametrize("set_index", [True, False])
+def test_a_repeater_that_was_restored_in_the_middle_hands_on_means(
+    tmp_path: Path, set_index: bool
+) -> None:
+    """It tells the mean of several trials under the name of the first, once all have ended."""
+    before, again = [
+        SearchGenerator(Repeater(worker.begun(worker.MIXED_SPACE), 2, set_index)) for _ in range(2)
+    ]
+    configs = {name: before.searcher.suggest(name) or {} for name in ("t0", "t1", "t2")}
+    trials: Trials = {"t1": ("RUNNING", configs["t1"], {})}
+    for name, value in (("t0", 1.0), ("t2", 5.0)):  # the other one of t2 has not begun
+        trials[name] = ended(before, name, configs[name], value)
+    stored(tmp_path, trials, before)
+    again.restore_from_dir(str(tmp_path))
+    assert again.searcher.suggest("t3") == before.searcher.suggest("t3")
+    for name, value in (("t1", 3.0), ("t3", 7.0)):
+        ended(again, name, configs["t0"], value)
+    assert [trial.value for trial in worker.trials(again.searcher.searcher)] == [2.0, 6.0]
 
 
 def test_repeats_count_where_they_may_have_been_suggested(tmp_path: Path) -> None:
