@@ -42,7 +42,7 @@ class StoredTrial(NamedTuple):
 
 
 def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None:
-    """Learn from trials that began or ended after the state, and that Ray will not continue.
+    """Learn from trials that began, reported or ended after the state, as far as Ray knows.
 
     A trial whose end was missed counts as stopped at its last result, or as failed if Ray says
     so. Of trials with the same configuration, as where one had to be suggested again, the one that
@@ -61,7 +61,7 @@ def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None
         has_ended = trial_id in trials.numbers and trial_id not in trials.running
         has_recovered = trial_id in trials.failed and trial.status == "TERMINATED"
         if not has_ended or has_recovered:
-            _end_as_stored(trials, trial)
+            _learn_as_stored(trials, trial)
     going_on = {trial_id for trial_id, trial in stored.items() if trial.status not in ENDED}
     trials.forgotten = [known for known in trials.running if known not in going_on]
 
@@ -74,14 +74,17 @@ def end_with_experiment(trials: RayTrials, folder: Path) -> None:
     for trial in stored:
         # Of what has ended by itself, a wrapper of this search may tell later.
         if trial.trial_id in trials.running and not trial.result.get("done"):
-            _end_as_stored(trials, trial)
+            _learn_as_stored(trials, trial)
 
 
-def _end_as_stored(trials: RayTrials, trial: StoredTrial) -> None:
-    """End a trial as Ray has stored it, except one that was stopped before it reported."""
+def _learn_as_stored(trials: RayTrials, trial: StoredTrial) -> None:
+    """Learn what Ray has stored about a trial; nothing if it was stopped before it reported."""
     running = trials.resumed(trial.trial_id, trial.config)
     has_failed, result = trial.status == "ERROR", flat(trial.result)
-    if running is None or trial.status not in ENDED or not (result or has_failed):
+    if running is None or not (result or has_failed):
+        return
+    if trial.status not in ENDED:
+        trials.report(trial.trial_id, result)  # Ray goes on from here, perhaps to the end at once
         return
     if not result.get("done"):
         running.delivered = None  # it has not ended by itself, but with the experiment

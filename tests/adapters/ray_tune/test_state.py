@@ -164,6 +164,18 @@ def test_what_ray_has_forgotten_is_suggested_once_more(tmp_path: Path) -> None:
         again.explain("t6")
 
 
+def test_a_trial_may_end_after_a_restart_without_reporting_again(tmp_path: Path) -> None:
+    """Its function finds all done in its checkpoint, and its last report came after the state."""
+    search, trials = known_to_ray(2, 2)
+    search.on_trial_result("t3", worker.result(0.5, 2))
+    search.save_to_dir(str(tmp_path), session_str="1")
+    last = worker.result(0.5, 1)
+    stored(tmp_path, {**trials, "t2": ("RUNNING", trials["t2"][1], last)})
+    again = restored(tmp_path)
+    again.on_trial_complete("t2", {**last, "done": True})
+    assert worker.states(again) == ["complete"] * 3 + ["running"]
+
+
 def test_a_search_that_knows_more_than_ray_keeps_it(tmp_path: Path) -> None:
     """Ray runs again what it does not know to have ended; its end counts once."""
     search, trials = known_to_ray(5, 1)
