@@ -67,13 +67,16 @@ def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None
 
 
 def end_with_experiment(trials: RayTrials, folder: Path) -> None:
-    """End the trials that Ray has stopped at the end of an experiment, without saying so."""
+    """End the trials that Ray has ended without saying so.
+
+    They were stopped with the experiment, or crashed and were restarted under a
+    `ConcurrencyLimiter`, which does not know them any more.
+    """
     stored = _stored_trials(folder, is_over=True) if trials.running else []
     if any(trial.status not in ENDED for trial in stored):
         return
     for trial in stored:
-        # Of what has ended by itself, a wrapper of this search may tell later.
-        if trial.trial_id in trials.running and not trial.result.get("done"):
+        if trial.trial_id in trials.running:
             _learn_as_stored(trials, trial)
 
 
