@@ -1,6 +1,7 @@
 """The same trials give the same recommendation in every framework, as its own kind of trial."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +134,13 @@ def test_a_running_trial_of_optuna_is_learnt_from_and_not_recommended():
 
 
 def test_what_cannot_be_recommended_says_why(tmp_path):
-    with pytest.raises(ValueError, match=r"metric must be one of those reported, .*'loss'"):
+    with pytest.raises(
+        ValueError, match=r"metric must be one of those reported, \['loss', 'memory'\], got"
+    ):
         for_ray_tune.recommend(ray_results(), "speed", "min")
+    failed = [replace(r, metrics={"config": r.config}, error=OSError()) for r in ray_results()]
+    with pytest.raises(ValueError, match="needs a complete trial"):
+        for_ray_tune.recommend(failed, "loss", "min")
     with pytest.raises(ValueError, match=r"constraints must be on .*'memory'.*, got 'speed'"):
         for_ray_tune.recommend(ray_results(), "loss", "min", constraints={"speed": 1.0})
     experiment = syne_tune_experiment(tmp_path)

@@ -13,7 +13,7 @@ from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.search import DRESearch
-from dre_plugins.adapters.ray_tune.sources import run_of_result, trials_in
+from dre_plugins.adapters.ray_tune.sources import metrics_in, run_of_result, trials_in
 from dre_plugins.adapters.ray_tune.state import RESTORED
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.recommendation import Recommendation, recommended
@@ -47,7 +47,9 @@ def recommend(
     check_mode(mode)
     runs = [run_of_result(results[place]) for place in range(len(results))]
     reported = {name for run in runs for report in run.reports for name in report}
-    require(metric in reported, "metric", metric, f"one of those reported, {sorted(reported)}")
+    is_known = metric in reported or not reported  # all trials may have failed
+    wanted = f"one of those reported, {sorted(metrics_in(reported))}"
+    require(is_known, "metric", metric, wanted)
     limits = Limits.of(constraints)
     limits.check(reported)
     given = None if space is None else space_of(space)

@@ -16,6 +16,7 @@ from ray.tune.result import TIME_TOTAL_S
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.options import checked_cost_name, cost_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.adapters.ray_tune.sources import metrics_in
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
@@ -136,8 +137,7 @@ class RayTrials:
             self._warn_once(
                 f"Trial {trial_id} has ended without a number for {self.reading.metric!r}, so "
                 "that it counts by its earlier reports, or as failed; it reports "
-                f"{sorted(key for key in map(str, result) if not key.startswith('config/'))}. "
-                "Further ones are not mentioned.",
+                f"{sorted(metrics_in(result))}. Further ones are not mentioned.",
                 "missing",
             )
         limits, cost = self.reading.limits, None

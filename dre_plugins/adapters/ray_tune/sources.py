@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -122,22 +122,27 @@ def read_results(
         sign = SIGNS.get(mode or getattr(source, "default_mode", None) or "")
         for name, runs in _experiments(source, skipped):
             columns = {column for run in runs for report in run.reports for column in report}
-            names = {column for column in columns if not column.startswith("config/")}
-            reported |= names - _NO_METRICS
+            reported |= columns
             if key is None or sign is None:
                 raise ValueError(
                     f"Experiment {name!r} needs metric and mode, got {key!r} and {mode!r}; its "
-                    f"trials report {sorted(names - _NO_METRICS)}."
+                    f"trials report {sorted(metrics_in(columns))}."
                 )
-            if names and key not in names:
+            if columns and key not in columns:
                 skipped[f"experiment {name!r} without the metric {key!r}"] += 1
                 continue
             limits.count_unreported(columns, skipped)
             searched, trials = trials_in(runs, key, sign, space, skipped, limits, likely)
             tasks.append(Task.from_trials(name, searched, [*trials.values()]))
     if metric is not None and reported and metric not in reported:
-        raise ValueError(f"No trial reports the metric {metric!r}; there are {sorted(reported)}.")
+        names = sorted(metrics_in(reported))
+        raise ValueError(f"No trial reports the metric {metric!r}; there are {names}.")
     return MetaDataset.of(tasks, source="Ray Tune", skipped=+skipped)
+
+
+def metrics_in(names: Iterable[object]) -> set[str]:
+    """Return the names in reports that a trial has given, not Ray, and that are no parameters."""
+    return {n for n in map(str, names) if not n.startswith("config/")} - _NO_METRICS
 
 
 def trials_in(

@@ -119,9 +119,10 @@ def test_a_missing_metric_is_said_once(caplog: pytest.LogCaptureFixture) -> None
     reports = [{"score": 1.0, 1: 2.0}, {"loss": "low"}, {"loss": [1.0, 2.0]}]  # a key is no text
     for number, values in enumerate(reports):
         search.suggest(str(number))
-        search.on_trial_complete(str(number), {"training_iteration": 1, **values})
+        rays_own = {"training_iteration": 1, "pid": 3, "config/x": 0.5}
+        search.on_trial_complete(str(number), rays_own | values)
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert len(warnings) == 1 and "'loss'" in warnings[0] and "score" in warnings[0]
+    assert len(warnings) == 1 and "'loss'" in warnings[0] and "['1', 'score']" in warnings[0]
     assert worker.states(search) == ["pruned", "failed", "failed"]
 
 

@@ -189,6 +189,7 @@ def test_states_come_from_the_newest_file_that_has_them(tmp_path: Path) -> None:
     metadata = metadata_from_results(tmp_path, metric="loss", mode="max")
     assert metadata.tasks[0].counts() == {"complete": 2, "pruned": 1, "failed": 3}
     assert metadata.skipped == {"unfinished trial": 2}
+    assert len(metadata_from_results(tmp_path, metric="training_iteration", mode="min")) == 1
     for content in ('{"trial_data": []}', '{"trial_data": [["{", 1]]}'):
         (tmp_path / "experiment_state-2026-01-02.json").write_text(content)
         again = metadata_from_results(tmp_path, metric="loss", mode="max")
