@@ -370,24 +370,6 @@ def test_a_torn_state_falls_back_to_the_one_before(
         DRESearch().restore_from_dir(str(tmp_path))
 
 
-def test_trials_that_were_forgotten_keep_their_constraints_and_their_ends() -> None:
-    search = worker.begun(constraints={"memory": 10.0}, n_startup_trials=99)
-    configs = [{"x": 0.1 * n, "n": {"z": 1}, "constant": 7} for n in range(1, 6)]
-    large = worker.result(-5.0, memory=1000.0, config=configs[0])
-    search.on_trial_complete("large", large)
-    for iteration in (1, 2):  # one of 2 iterations, which goes on to the third
-        search.on_trial_result("long", worker.result(1.0, iteration, config=configs[1]))
-    search.on_trial_result("long", worker.result(0.5, 3, config=configs[1]))
-    search.on_trial_complete("long", worker.result(0.5, 3, config=configs[1]))
-    search.on_trial_result("stopped", worker.result(0.1, 1, config=configs[2]))
-    search.on_trial_complete("stopped", worker.result(0.1, 2, config=configs[2]))
-    search.on_trial_complete("crashed", worker.result(0.1, config=configs[3]), error=True)
-    assert worker.trials(search)[0].constraints == {"memory": 990.0}
-    assert worker.states(search)[1:] == ["complete", "pruned", "failed"]
-    search.on_trial_complete("nothing", None, error=True)
-    assert len(worker.trials(search)) == 4
-
-
 def test_the_newest_session_of_a_folder_counts(tmp_path: Path) -> None:
     """An experiment of the same name was run before, and saved more often."""
     first, second = (
