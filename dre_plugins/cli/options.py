@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dre_plugins.engine.settings import check_device, require
+from dre_plugins.engine.settings import MAX_THREADS, check_device, require
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
@@ -83,7 +83,7 @@ def limits_in(constraints: Sequence[str] | None) -> dict[str, tuple[float | None
 def check_machine(seed: int, device: str, n_threads: int) -> None:
     """Raise a ValueError unless the seed, the device and the number of threads are valid."""
     require(0 <= seed < 2**64, "--seed", seed, "at least 0, and below 2**64")  # as torch takes
-    require(n_threads >= 1, "--threads", n_threads, "at least 1")
+    require(1 <= n_threads <= MAX_THREADS, "--threads", n_threads, f"from 1 to {MAX_THREADS}")
     check_device(device)
 
 

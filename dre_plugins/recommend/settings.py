@@ -8,6 +8,7 @@ from typing import Any
 from dre_plugins.engine.settings import (
     ACQUISITION_NAMES,
     DEFAULT_ACQUISITIONS,
+    MAX_THREADS,
     Preset,
     check_device,
     get_preset,
@@ -68,6 +69,8 @@ class Settings:
             value = getattr(self, name)
             is_count = is_integer(value) and value >= least
             require(is_count, name, value, f"an integer of at least {least}")
+        few = f"at most {MAX_THREADS}"
+        require(self.n_threads <= MAX_THREADS, "n_threads", self.n_threads, few)
         is_ordered = self.order_numeric_choices
         require(isinstance(is_ordered, bool), "order_numeric_choices", is_ordered, "True or False")
         check_device(self.device)
