@@ -79,7 +79,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
         super().on_trial_error(trial)
 
     def on_trial_remove(self, trial: Trial) -> None:
-        """Learn that a trial was stopped."""
+        """Learn that a trial was stopped or paused."""
         super().on_trial_remove(trial)
         self.searcher.on_trial_stop(trial.trial_id, trial.config)
 
@@ -367,7 +367,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         self.trial_info.pop(trial.trial_id, None)
 
     def on_trial_remove(self, trial: Trial) -> None:
-        """Learn that a trial was stopped."""
+        """Learn that a trial was stopped or paused."""
         self.trial_info.setdefault(trial.trial_id, None)
         super().on_trial_remove(trial)
 

@@ -175,18 +175,20 @@ def test_reports_on_the_way_may_lack_metrics(caplog: pytest.LogCaptureFixture) -
 
 def test_what_comes_late_or_twice_does_no_harm() -> None:
     scheduler = modre()
-    trial, removed, other = (start(scheduler, trial_id) for trial_id in range(3))
-    scheduler.on_trial_complete(trial, {"error": 1.0, "size": 2.0})
-    scheduler.on_trial_remove(removed)
+    trial, resumed, other = (start(scheduler, trial_id) for trial_id in range(3))
+    scheduler.on_trial_remove(resumed)  # paused
+    assert states(scheduler) == ["running", "pruned", "running"]
+    for ended in (trial, resumed):
+        scheduler.on_trial_complete(ended, {"error": 1.0, "size": 2.0})
     before = scheduler.searcher.trials
-    for late in (trial, removed):
+    for late in (trial, resumed):
         scheduler.on_trial_result(late, {"error": 0.0, "size": 0.0})
         scheduler.on_trial_complete(late, {"error": 0.0, "size": 0.0})
         scheduler.on_trial_error(late)
         scheduler.on_trial_remove(late)
         scheduler.on_trial_add(late)
     assert scheduler.searcher.trials == before
-    assert states(scheduler) == ["complete", "pruned", "running"]
+    assert states(scheduler) == ["complete", "complete", "running"]
     elsewhere = Trial(9, {**other.config, "x": 0.125}, datetime.now())
     scheduler.on_trial_complete(elsewhere, {"error": 3.0, "size": 4.0})
     assert scheduler.searcher.trials[3].configuration["x"] == 0.125
