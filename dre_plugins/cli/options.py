@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -97,10 +98,14 @@ def check_writable(path: Path, suffixes: Sequence[str]) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Raise a ValueError unless the folder of a file exists, and the file is no folder itself."""
+    """Raise a ValueError unless the folder of a file can be written to, and it is none itself."""
     if path.is_dir():
         raise ValueError(f"Cannot write {str(path)!r}: it is a folder; name a file in it.")
     if not path.parent.is_dir():
         raise ValueError(
             f"Cannot write {str(path)!r}: make the folder {str(path.parent)!r} first."
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(
+            f"Cannot write {str(path)!r}: the folder {str(path.parent)!r} may not be written to."
         )

@@ -1,5 +1,7 @@
 """`dre import` on real storages, tables and folders."""
 
+import os
+
 import pytest
 from readers import make_ray, make_syne_tune
 
@@ -32,10 +34,13 @@ def test_nothing_to_write_is_an_error(dre, studies, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("t.txt", ".json or .npz"), ("no/t.json", "folder")]
+    ("name", "message"),
+    [("t.txt", ".json or .npz"), ("no/t.json", "folder"), ("shut/t.json", "not be written to")],
 )
-def test_an_output_that_cannot_be_written_is_told_first(dre, tmp_path, name, message):
+def test_an_output_that_cannot_be_written_is_told_first(dre, tmp_path, name, message, monkeypatch):
     url = "sqlite:///does_not_exist.db"
+    (tmp_path / "shut").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: path.name != "shut" or mode != os.W_OK)
     assert message in dre("import", "optuna", url, "-o", tmp_path / name, code=1).stderr
 
 
