@@ -63,7 +63,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         valid: Valid | None = None,
         name: str = "",
     ) -> None:
-        is_space = isinstance(config_space, Mapping)
+        is_space = isinstance(config_space, Mapping) and all(
+            isinstance(name, str) for name in config_space
+        )
         require(is_space, "config_space", config_space, "domains by name")
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
         ordered = checked_settings(settings).order_numeric_choices

@@ -304,8 +304,9 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         require(isinstance(time_attr, str), "time_attr", time_attr, "the name of the resource")
         is_period = is_real(grace_period) and grace_period > 0
         require(is_period, "grace_period", grace_period, "a number above 0")
-        is_above = is_real(max_t) and max_t >= grace_period
-        require(is_above, "max_t", max_t, f"a number of at least grace_period={grace_period}")
+        is_above = is_real(max_t) and grace_period <= max_t < math.inf
+        wanted = f"a number below infinity, of at least grace_period={grace_period}"
+        require(is_above, "max_t", max_t, wanted)
         is_factor = is_real(reduction_factor) and reduction_factor > 1
         require(is_factor, "reduction_factor", reduction_factor, "a number above 1")
         is_count = is_integer(brackets) and brackets >= 1

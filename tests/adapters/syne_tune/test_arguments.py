@@ -1,6 +1,7 @@
 """Arguments of the schedulers: bad ones are refused, and their order is Syne Tune's."""
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
@@ -10,7 +11,7 @@ import pytest
 from syne_tune_loop import ashadre, dre
 from syne_tune_rows import SPACE
 
-from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, DRETransfer
+from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, DRETransfer, recommend
 
 pytestmark = pytest.mark.usefixtures("small_priors")
 
@@ -26,6 +27,12 @@ pytestmark = pytest.mark.usefixtures("small_priors")
         (lambda: ashadre(reduction_factor=1), "reduction_factor must be a number above 1, got 1"),
         (lambda: ashadre(brackets=0), "brackets must be an integer of at least 1, got 0"),
         (lambda: ASHADRE(SPACE, "loss", "epoch", "9"), "max_t must be a number .* got '9'"),
+        (
+            lambda: ASHADRE(SPACE, "loss", "epoch", math.inf),
+            "max_t must be a number below infinity.* got inf",
+        ),
+        (lambda: recommend("wine"), "experiment must be what load_experiment returns, got 'wine'"),
+        (lambda: DRE({3: SPACE["lr"]}, "loss"), "config_space must be domains by name, got {3:"),
         (lambda: ASHADRE(SPACE, "loss", None, 9), "time_attr must be the name .* got None"),
         (lambda: DRE(["lr"], "loss"), r"config_space must be domains by name, got \['lr'\]"),
         (lambda: ashadre(grace_period="1"), "grace_period must be a number above 0, got '1'"),
