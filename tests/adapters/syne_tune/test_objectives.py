@@ -295,29 +295,6 @@ def test_modes_that_differ_have_no_single_best_trial() -> None:
         loop.best_trial("size")
 
 
-# ---- arguments
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: MODRE(SPACE, "loss"), r"metrics must be .*two.*DRE.*got 'loss'"),
-        (lambda: MODRE(SPACE, ["loss"]), r"metrics must be .*two.*DRE.*got \['loss'\]"),
-        (lambda: MODRE(SPACE, ["loss", 3]), "metrics must be"),
-        (lambda: MODRE(SPACE, ["loss", "size", "loss"]), "metrics must be .*different"),
-        (lambda: modre(do_minimize=[True]), r"do_minimize must be .*'error', 'size'.*\[True\]"),
-        (lambda: modre(do_minimize=["min", "max"]), "do_minimize must be"),
-        (lambda: modre(do_minimize=None), "do_minimize must be"),
-        (lambda: modre(prior=["nowhere", None]), "nowhere"),
-        (lambda: modre(points_to_evaluate=[{"x": "far"}]), "x must be"),
-        (lambda: MultiObjectiveDRESearcher(SPACE, n_objectives=1), "n_objectives.*DRESearcher"),
-    ],
-)
-def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        build()
-
-
 def test_a_wrong_number_of_objectives_is_refused_at_the_first_report() -> None:
     searcher = MultiObjectiveDRESearcher(SPACE, n_objectives=3, **OPTIONS)
     scheduler = SingleFidelityScheduler(SPACE, METRICS, searcher=searcher)

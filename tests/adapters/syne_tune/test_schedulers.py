@@ -37,7 +37,6 @@ from syne_tune_loop import (
     ashadre,
     dre,
     loss_of,
-    searcher_in,
     searcher_of,
     start,
     states,
@@ -46,7 +45,7 @@ from syne_tune_rows import SPACE, evaluations
 
 from dre_plugins import Memory
 from dre_plugins.adapters.syne_tune import DRE, DRESearcher, DRETransfer
-from dre_plugins.adapters.syne_tune.history import _say_what_is_not_recorded
+from dre_plugins.adapters.syne_tune.history import _say_what_is_not_recorded, searcher_in
 from dre_plugins.memory.records import read_study
 from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.settings import Settings
