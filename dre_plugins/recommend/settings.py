@@ -33,7 +33,7 @@ class Settings:
         preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
             `dre_plugins.engine.Preset`.
         device: Torch device of the models, such as "cpu" or "cuda".
-        n_threads: Threads that a suggestion may use, at least 1; torch's own setting is restored.
+        n_threads: Threads that a suggestion may use, 1 to 1024; torch's own setting is restored.
         max_history: Largest number of trials that a model is fitted to, at least 2. In longer
             studies these are the best and evenly spaced ranks of the others, so that the time of a
             suggestion is bounded.
