@@ -378,7 +378,12 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
             return None
         resource = number_of(result[self.time_attr])
         if not math.isfinite(resource):  # as good as none: it cannot be compared
-            self._is_complete(trial, {}, [self.time_attr])
+            self._warn_once(
+                f"Trial {trial.trial_id} reported {self.time_attr}={result[self.time_attr]!r}, "
+                "which is no finite number: such reports are ignored. Further ones are not "
+                "mentioned.",
+                "resource",
+            )
             return None
         if trial.trial_id not in self.trial_info:  # as from `AskTellScheduler`
             self._draw_bracket(trial)
