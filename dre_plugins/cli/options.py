@@ -105,7 +105,8 @@ def check_folder(path: Path) -> None:
         raise ValueError(
             f"Cannot write {str(path)!r}: make the folder {str(path.parent)!r} first."
         )
-    if not os.access(path.parent, os.W_OK):
+    folder = Path(os.path.realpath(path)).parent  # of a link, that of its target
+    if not os.access(folder, os.W_OK):
         raise ValueError(
-            f"Cannot write {str(path)!r}: the folder {str(path.parent)!r} may not be written to."
+            f"Cannot write {str(path)!r}: the folder {str(folder)!r} may not be written to."
         )
