@@ -18,7 +18,8 @@ importing = typer.Typer(
     no_args_is_help=True, help="Read past studies into one file that the other commands take."
 )
 
-Folders = Annotated[list[Path], typer.Argument(help="Experiments, or folders of experiments.")]
+# As paths, the "$FOLDER" of a script that has set no FOLDER would be the present one.
+Folders = Annotated[list[str], typer.Argument(help="Experiments, or folders of experiments.")]
 
 
 class Mode(str, Enum):
@@ -51,7 +52,7 @@ def import_optuna(
 
 @importing.command("csv")
 def import_csv(
-    file: Annotated[Path, typer.Argument(help="Table with a header; one row is one evaluation.")],
+    file: Annotated[str, typer.Argument(help="Table with a header; one row is one evaluation.")],
     output: Output,
     value: Annotated[str, typer.Option(help="Column of the metric.")],
     task: Annotated[

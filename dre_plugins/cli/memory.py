@@ -159,13 +159,14 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
     opened = _memory(folder)
     entries = _found(opened, studies) if studies else _index(opened).entries
     metadata, _ = tasks_of(entries, logging.getLogger("dre_plugins"))
-    console().print(metadata.summary())
+    console().print(metadata.summary(), soft_wrap=True)
     if not len(metadata):
         raise ValueError(
             f"There is nothing to export in {opened.path}: {len(entries)} studies were read, none "
             f"with a trial to learn from, so {str(output)!r} is not written."
         )
     metadata.save(output)
+    console().print(f"written to {output}", soft_wrap=True)
 
 
 @memory.command("import")
@@ -297,7 +298,7 @@ def _index(opened: Memory) -> Index:
     """Return the index of a memory; remark if there are damaged records, or no studies."""
     index = opened.index()
     for name in index.damaged:
-        warn(f"the record {opened.records / name} is damaged and left out")
+        warn(f"the record {opened.records / name} is damaged or unreadable, and left out")
     if not index.entries:
         warn(f"there are no studies in {opened.path}")
     return index

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dre_plugins.engine.settings import check_device, require
+from dre_plugins.engine.settings import MAX_THREADS, check_device, require
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
@@ -83,7 +84,7 @@ def limits_in(constraints: Sequence[str] | None) -> dict[str, tuple[float | None
 def check_machine(seed: int, device: str, n_threads: int) -> None:
     """Raise a ValueError unless the seed, the device and the number of threads are valid."""
     require(0 <= seed < 2**64, "--seed", seed, "at least 0, and below 2**64")  # as torch takes
-    require(n_threads >= 1, "--threads", n_threads, "at least 1")
+    require(1 <= n_threads <= MAX_THREADS, "--threads", n_threads, f"from 1 to {MAX_THREADS}")
     check_device(device)
 
 
@@ -97,10 +98,15 @@ def check_writable(path: Path, suffixes: Sequence[str]) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Raise a ValueError unless the folder of a file exists, and the file is no folder itself."""
+    """Raise a ValueError unless the folder of a file can be written to, and it is none itself."""
     if path.is_dir():
         raise ValueError(f"Cannot write {str(path)!r}: it is a folder; name a file in it.")
     if not path.parent.is_dir():
         raise ValueError(
             f"Cannot write {str(path)!r}: make the folder {str(path.parent)!r} first."
+        )
+    folder = Path(os.path.realpath(path)).parent  # of a link, that of its target
+    if not os.access(folder, os.W_OK):
+        raise ValueError(
+            f"Cannot write {str(path)!r}: the folder {str(folder)!r} may not be written to."
         )

@@ -72,6 +72,10 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(file.fileno())  # a network disk may report only now that it is full
         _keep_permissions(path, unfinished)
         os.replace(unfinished, path)
+    except OSError as error:
+        if error.filename in (None, str(unfinished)):  # a full disk names no file
+            error.filename = str(path)
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from threadpoolctl import ThreadpoolController
 
+from dre_plugins.engine.settings import MAX_THREADS, require
+
 _entering = threading.Lock()
 
 
@@ -158,6 +160,7 @@ def isolated(device: str | torch.device = "cpu", n_threads: int = 1) -> Iterator
     `device` is also the default inside the block. One intra-op thread is fastest for products of
     this size: several wait for each other (docs/decisions/one-thread.md).
     """
+    require(1 <= n_threads <= MAX_THREADS, "n_threads", n_threads, f"from 1 to {MAX_THREADS}")
     place = torch.device(device)
     with (
         _limited_threads(n_threads),

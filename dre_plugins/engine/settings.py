@@ -20,6 +20,8 @@ ACQUISITION_NAMES = ("log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson
 # Acquisitions of the default preset. The others were no better in whole spaces
 # (docs/decisions/log-rank-improvement.md); another preset may use them.
 DEFAULT_ACQUISITIONS = ("log-rank-ei", "ei")
+# More threads than cores only wait, and OpenMP ends the process if it cannot start them.
+MAX_THREADS = 1024
 
 
 class FittingError(RuntimeError):

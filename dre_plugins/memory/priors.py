@@ -66,6 +66,8 @@ def trained_prior(
     path = folder / f"{name}.safetensors"
     make_folder(folder)
     if not _is_known(path):
+        if not os.access(folder, os.W_OK):  # told before the training, not after it
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
         with _training_lock(path):
             if not _is_known(path):  # no other process has trained it meanwhile
                 _train(path, metadata, logger, is_pretraining=is_pretraining)

@@ -8,6 +8,7 @@ from typing import Any
 from dre_plugins.engine.settings import (
     ACQUISITION_NAMES,
     DEFAULT_ACQUISITIONS,
+    MAX_THREADS,
     Preset,
     check_device,
     get_preset,
@@ -32,7 +33,7 @@ class Settings:
         preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
             `dre_plugins.engine.Preset`.
         device: Torch device of the models, such as "cpu" or "cuda".
-        n_threads: Threads that a suggestion may use, at least 1; torch's own setting is restored.
+        n_threads: Threads that a suggestion may use, 1 to 1024; torch's own setting is restored.
         max_history: Largest number of trials that a model is fitted to, at least 2. In longer
             studies these are the best and evenly spaced ranks of the others, so that the time of a
             suggestion is bounded.
@@ -68,6 +69,8 @@ class Settings:
             value = getattr(self, name)
             is_count = is_integer(value) and value >= least
             require(is_count, name, value, f"an integer of at least {least}")
+        few = f"at most {MAX_THREADS}"
+        require(self.n_threads <= MAX_THREADS, "n_threads", self.n_threads, few)
         is_ordered = self.order_numeric_choices
         require(isinstance(is_ordered, bool), "order_numeric_choices", is_ordered, "True or False")
         check_device(self.device)

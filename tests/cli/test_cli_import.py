@@ -1,5 +1,7 @@
 """`dre import` on real storages, tables and folders."""
 
+import os
+
 import pytest
 from readers import make_ray, make_syne_tune
 
@@ -32,10 +34,13 @@ def test_nothing_to_write_is_an_error(dre, studies, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("t.txt", ".json or .npz"), ("no/t.json", "folder")]
+    ("name", "message"),
+    [("t.txt", ".json or .npz"), ("no/t.json", "folder"), ("shut/t.json", "not be written to")],
 )
-def test_an_output_that_cannot_be_written_is_told_first(dre, tmp_path, name, message):
+def test_an_output_that_cannot_be_written_is_told_first(dre, tmp_path, name, message, monkeypatch):
     url = "sqlite:///does_not_exist.db"
+    (tmp_path / "shut").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: path.name != "shut" or mode != os.W_OK)
     assert message in dre("import", "optuna", url, "-o", tmp_path / name, code=1).stderr
 
 
@@ -69,10 +74,11 @@ def test_csv_without_options_takes_all_other_columns(dre, table, tmp_path):
         (["--value", "accuracy", "--task", "data"], "'data'"),
         (["--value", "accuracy", "--log", "dataset"], "'dataset'"),
         (["--value", "y"], "nothing.csv"),
+        (["--value", "y"], "got ''"),
     ],
 )
 def test_csv_names_what_is_wrong(dre, table, tmp_path, options, message):
-    path = tmp_path / message if message == "nothing.csv" else table
+    path = {"nothing.csv": tmp_path / message, "got ''": ""}.get(message, table)
     arguments = ("import", "csv", path, *options, "-o", tmp_path / "t.json")
     assert message in dre(*arguments, code=1).stderr
 
@@ -88,8 +94,9 @@ def test_ray(dre, tmp_path):
     limited = ("--metric", "loss", "--constraint", "training_iteration=2")
     assert "3 evaluations (3 failed)" in dre(*arguments, *limited).output
     assert "'loss'" in dre(*arguments, "--metric", "los", code=1).stderr
-    empty = (*arguments[:-1], tmp_path / "experiment" / "train_0", "--metric", "loss")
-    assert "no experiment of Ray Tune" in dre(*empty, code=1).stderr
+    wrong = {"results has ''": "", "no experiment of Ray": tmp_path / "experiment" / "train_0"}
+    for message, folder in wrong.items():
+        assert message in dre(*arguments[:-1], folder, "--metric", "loss", code=1).stderr
 
 
 @pytest.mark.syne_tune
@@ -111,6 +118,7 @@ def test_syne_tune(dre, tmp_path):
         assert ("constraint" in message and "number" in message) or "not empty" in message
     assert "'los'" in dre(*arguments, "--metric", "los", code=1).stderr
     (tmp_path / "folder" / "empty").mkdir(parents=True)
+    assert "source has ''" in dre("import", "syne-tune", "", "-o", output, code=1).stderr
     arguments = ("import", "syne-tune", tmp_path / "folder", "-o", output)
     assert "no experiment of Syne Tune" in dre(*arguments, code=1).stderr
     (tmp_path / "folder" / "results.csv").touch()

@@ -109,7 +109,7 @@ def test_forget_asks_before(memory, answer, monkeypatch):
 
 def test_export_and_import(dre, memory, tmp_path):
     tasks, other = tmp_path / "tasks.json", tmp_path / "other"
-    dre("memory", "export", "-o", tasks)
+    assert f"written to {tasks}\n" in dre("memory", "export", "-o", tasks).output
     assert sorted(task.name for task in MetaDataset.load(tasks)) == ["iris", "wine"]
     assert "Recorded 0 of 2" in words(dre("memory", "import", tasks))
     assert "Recorded 2 of 2" in words(dre("memory", "import", tasks, "--memory", other))

@@ -65,6 +65,7 @@ def test_a_storage_is_taken_like_a_file(dre, studies, tasks, tmp_path):
         (["--checkpoint", "no/such/state"], 1, "folder"),
         (["--checkpoint", ".", "--steps", 0], 1, "'.': it is a folder"),  # before the training
         (["--resume"], 2, "--checkpoint"),
+        (["--threads", 999999999], 1, "--threads must be from 1 to 1024, got 999999999"),
     ],
 )
 def test_wrong_options_are_named(dre, tasks, tmp_path, options, code, message):

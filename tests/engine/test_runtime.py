@@ -123,6 +123,8 @@ def test_a_thread_that_begins_meanwhile_has_the_users_count(two_threads: None) -
             assert torch.get_num_threads() == 3
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == in_a_thread(torch.get_num_threads) == 2
+    with pytest.raises(ValueError, match="n_threads must be from 1"), isolated(n_threads=10**9):
+        pass  # OpenMP would end the process
 
 
 def test_each_thread_gets_its_own_count_back(two_threads: None) -> None:

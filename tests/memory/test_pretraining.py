@@ -111,6 +111,15 @@ def test_studies_without_a_common_order_have_no_prior(memory, trainings, monkeyp
     assert trainings == []
 
 
+def test_a_folder_that_no_prior_can_be_written_to_is_told_before_the_training(
+    memory, trainings, monkeypatch
+):
+    monkeypatch.setattr(os, "access", lambda path, mode: path != memory.priors)
+    with pytest.raises(PermissionError, match="priors"):
+        pretrained(memory, "abc")
+    assert trainings == []
+
+
 def test_forgotten_studies_are_in_no_prior(memory, trainings):
     pretrained(memory, "abc")
     memory.forget(memory.index().entries[:1])

@@ -25,6 +25,7 @@ from dre_plugins.recommend.settings import Settings
         ("n_threads", 0, "n_threads.*at least 1.*0"),
         ("n_threads", 1.5, "n_threads.*an integer.*1.5"),
         ("n_threads", True, "n_threads.*an integer.*True"),
+        ("n_threads", 1025, "n_threads must be at most 1024, got 1025"),
         ("max_history", 1, "max_history.*at least 2.*1"),
         ("max_history", "all", "max_history.*'all'"),
         ("order_numeric_choices", "no", "order_numeric_choices.*True or False.*'no'"),

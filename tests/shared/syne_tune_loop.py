@@ -23,6 +23,7 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObje
 from syne_tune_rows import KNOWING, OPTIONS, SETTINGS, SPACE, evaluations
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer
+from dre_plugins.adapters.syne_tune.history import searcher_in
 
 GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.ordinal([0.1, 0.2, 0.5], kind="nn"), "epochs": 9}
 QUICK = of_steps(100)
@@ -146,9 +147,5 @@ class Loop:
             del self.running[trial.trial_id]
 
 
-def searcher_in(scheduler: TrialScheduler) -> DRESearcher:
-    return getattr(scheduler, "scheduler", scheduler).searcher
-
-
-def states(scheduler: TrialScheduler) -> list[str]:
+def states(scheduler: TrialScheduler | DRESearcher) -> list[str]:
     return [trial.state.value for trial in searcher_in(scheduler).trials]

@@ -224,6 +224,7 @@ COLUMNS = {"x": [1.0, 2.0], "y": [1.0, 2.0]}
         ({"value": "y", "log": ["x"], "space": SearchSpace({"x": Float(0, 1)})}, r"log.*space"),
         ({"value": "y", "source": {"x": [1], "y": []}}, r"different lengths"),
         ({"value": "y", "source": 3}, r"source must be.*3"),
+        ({"value": "y", "source": ""}, r"source must be.*''"),
         ({"value": "y", "source": pd.DataFrame([[1, 2]], columns=["y", "y"])}, r"more than once"),
     ],
 )

@@ -243,7 +243,7 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list
             Path(source.experiment_path).name,
             [run_of_result(source[place]) for place in range(len(source))],
         )
-    elif isinstance(source, (str, PathLike)):
+    elif isinstance(source, (str, PathLike)) and str(source):  # "" is no folder
         for folder in _folders(Path(expanduser(source))):
             yield folder.name, [*_runs_in(folder, skipped)]
     else:

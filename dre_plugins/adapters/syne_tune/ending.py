@@ -15,6 +15,7 @@ from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import Mode, check_mode
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, searcher_in
 from dre_plugins.adapters.syne_tune.sources import Wanted, read_experiment
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
 
@@ -47,6 +48,8 @@ def recommend(
         ValueError: If no trial is complete and feasible, or nothing reports the metric.
     """
     check_mode(mode)
+    is_loaded = hasattr(experiment, "path") and hasattr(experiment, "results")
+    require(is_loaded, "experiment", experiment, "what load_experiment returns")
     limits, skipped = Limits.of(constraints), Counter[str]()
     read = read_experiment(Path(experiment.path), Wanted(metric, mode, None, limits), skipped)
     if read is None:

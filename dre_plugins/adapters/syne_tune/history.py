@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import math
 import os
 import weakref
 from collections import Counter
@@ -62,7 +63,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         valid: Valid | None = None,
         name: str = "",
     ) -> None:
-        is_space = isinstance(config_space, Mapping)
+        is_space = isinstance(config_space, Mapping) and all(
+            isinstance(name, str) for name in config_space
+        )
         require(is_space, "config_space", config_space, "domains by name")
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
         ordered = checked_settings(settings).order_numeric_choices
@@ -94,7 +97,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         # Trial id -> configuration and number in the study, None if it is not of the space.
         self._by_trial_id: dict[int, tuple[Hashable, int | None]] = {}
         self._to_restart: list[int] = []
-        # Trials that `restart_running` stopped; errors of these may still be reported.
+        # Trials that count as stopped. One that was only paused may report again, or fail.
         self._presumed_stopped: set[int] = set()
         self._n_reports: Counter[int] = Counter()
         self._n_at_once: int | None = None
@@ -179,10 +182,6 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             config: Its configuration. Without it, a trial that is still unknown cannot be
                 identified, and its suggestion counts as running.
         """
-        _, presumed = self._by_trial_id.get(trial_id, (None, None))
-        if presumed in self._presumed_stopped:
-            self._presumed_stopped.remove(presumed)
-            self._study.restart(presumed)
         number = self._running(trial_id, config)
         if number is not None:
             self._study.tell(number, None)
@@ -193,10 +192,14 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         config: Mapping[str, Any] | None = None,
         constraints: Mapping[str, float] | None = None,
     ) -> None:
-        """Learn that a scheduler has stopped a trial, which counts by its reports."""
-        number = self._running(trial_id, config)
+        """Learn that a scheduler has stopped or paused a trial, which counts by its reports.
+
+        A further report or an error says that the trial was resumed.
+        """
+        number = self._running(trial_id, config, is_resumed=False)
         if number is not None:
             self._study.stop(number, constraints=constraints)
+            self._presumed_stopped.add(number)
 
     # ---- which trial is which
 
@@ -229,11 +232,19 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             weakref.finalize(self, _record_collected, self._study, os.getpid())
         return self._running(trial_id, config)
 
-    def _running(self, trial_id: int, config: Mapping[str, Any] | None) -> int | None:
-        """Return the number of a trial in the study, or None if nothing can be learnt of it."""
+    def _running(
+        self, trial_id: int, config: Mapping[str, Any] | None, *, is_resumed: bool = True
+    ) -> int | None:
+        """Return the number of a trial in the study, or None if nothing can be learnt of it.
+
+        A stopped trial runs again, with its reports, if it `is_resumed`.
+        """
         if config is not None and self._by_trial_id.get(trial_id, (None,))[0] != self._key(config):
             self.on_trial_add(trial_id, config)
         _, number = self._by_trial_id.get(trial_id, (None, None))
+        if number is not None and is_resumed and number in self._presumed_stopped:
+            self._presumed_stopped.remove(number)
+            self._study.restart(number, math.inf)
         if number is None or not self._study.is_running(number):
             logger.debug("Trial %s is not known, or it has ended: nothing is learnt.", trial_id)
             return None

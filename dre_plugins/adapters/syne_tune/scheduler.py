@@ -79,7 +79,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
         super().on_trial_error(trial)
 
     def on_trial_remove(self, trial: Trial) -> None:
-        """Learn that a trial was stopped."""
+        """Learn that a trial was stopped or paused."""
         super().on_trial_remove(trial)
         self.searcher.on_trial_stop(trial.trial_id, trial.config)
 
@@ -304,8 +304,9 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         require(isinstance(time_attr, str), "time_attr", time_attr, "the name of the resource")
         is_period = is_real(grace_period) and grace_period > 0
         require(is_period, "grace_period", grace_period, "a number above 0")
-        is_above = is_real(max_t) and max_t >= grace_period
-        require(is_above, "max_t", max_t, f"a number of at least grace_period={grace_period}")
+        is_above = is_real(max_t) and grace_period <= max_t < math.inf
+        wanted = f"a number below infinity, of at least grace_period={grace_period}"
+        require(is_above, "max_t", max_t, wanted)
         is_factor = is_real(reduction_factor) and reduction_factor > 1
         require(is_factor, "reduction_factor", reduction_factor, "a number above 1")
         is_count = is_integer(brackets) and brackets >= 1
@@ -367,7 +368,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         self.trial_info.pop(trial.trial_id, None)
 
     def on_trial_remove(self, trial: Trial) -> None:
-        """Learn that a trial was stopped."""
+        """Learn that a trial was stopped or paused."""
         self.trial_info.setdefault(trial.trial_id, None)
         super().on_trial_remove(trial)
 
@@ -377,7 +378,12 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
             return None
         resource = number_of(result[self.time_attr])
         if not math.isfinite(resource):  # as good as none: it cannot be compared
-            self._is_complete(trial, {}, [self.time_attr])
+            self._warn_once(
+                f"Trial {trial.trial_id} reported {self.time_attr}={result[self.time_attr]!r}, "
+                "which is no finite number: such reports are ignored. Further ones are not "
+                "mentioned.",
+                "resource",
+            )
             return None
         if trial.trial_id not in self.trial_info:  # as from `AskTellScheduler`
             self._draw_bracket(trial)

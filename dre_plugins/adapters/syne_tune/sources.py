@@ -145,7 +145,7 @@ def _sign_of(mode: str | None, task: str, metric: object) -> float:
 def _folders(source: Any) -> list[Path]:
     """Return the folders of experiments that a source means."""
     place = getattr(source, "path", source)
-    if not isinstance(place, (str, PathLike)):
+    if not isinstance(place, (str, PathLike)) or not str(place):  # "" is no folder
         raise ValueError(
             f"source has {source!r}; give folders or names of experiments, loaded experiments, or "
             "TransferLearningTaskEvaluations by name."

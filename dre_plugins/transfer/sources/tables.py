@@ -131,7 +131,7 @@ def _check_values(name: str, cells: Sequence[Any]) -> None:
 
 def _read(source: Any, skipped: Counter[str]) -> tuple[str, Columns]:
     """Return the name of a table and its columns; missing cells are None or NaN."""
-    if isinstance(source, (str, PathLike)):
+    if isinstance(source, (str, PathLike)) and str(source):
         path = Path(source)
         return path.stem, read_csv(path, skipped)
     if isinstance(source, Mapping):

@@ -279,6 +279,7 @@ def test_a_pickle_in_a_folder_is_not_loaded(tmp_path: Path) -> None:
         ({"results": "nowhere"}, r"no folder 'nowhere'"),
         ({"results": "~no-user/x"}, r"no folder '~no-user/x'"),
         ({"results": [3]}, r"results has 3"),
+        ({"results": ""}, r"results has ''"),  # not the present folder
         ({"mode": "down"}, r"mode.*'down'"),
         ({"mode": None}, r"needs metric and mode, got 'loss' and None"),
         ({"metric": None}, r"needs metric and mode.*\['loss'\]"),

@@ -1,6 +1,7 @@
 """Arguments of the schedulers: bad ones are refused, and their order is Syne Tune's."""
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
@@ -8,11 +9,21 @@ from typing import Any
 
 import pytest
 from syne_tune_loop import ashadre, dre
-from syne_tune_rows import SPACE
+from syne_tune_rows import SPACE, evaluations
 
-from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, DRETransfer
+from dre_plugins.adapters.syne_tune import (
+    ASHADRE,
+    DRE,
+    MODRE,
+    DRETransfer,
+    MultiObjectiveDRESearcher,
+    prior_from_evaluations,
+    recommend,
+)
 
 pytestmark = pytest.mark.usefixtures("small_priors")
+PAST = {"t": evaluations()}
+modre = partial(MODRE, SPACE, ["loss", "time"])
 
 
 @pytest.mark.parametrize(
@@ -26,6 +37,12 @@ pytestmark = pytest.mark.usefixtures("small_priors")
         (lambda: ashadre(reduction_factor=1), "reduction_factor must be a number above 1, got 1"),
         (lambda: ashadre(brackets=0), "brackets must be an integer of at least 1, got 0"),
         (lambda: ASHADRE(SPACE, "loss", "epoch", "9"), "max_t must be a number .* got '9'"),
+        (
+            lambda: ASHADRE(SPACE, "loss", "epoch", math.inf),
+            "max_t must be a number below infinity.* got inf",
+        ),
+        (lambda: recommend("wine"), "experiment must be what load_experiment returns, got 'wine'"),
+        (lambda: DRE({3: SPACE["lr"]}, "loss"), "config_space must be domains by name, got {3:"),
         (lambda: ASHADRE(SPACE, "loss", None, 9), "time_attr must be the name .* got None"),
         (lambda: DRE(["lr"], "loss"), r"config_space must be domains by name, got \['lr'\]"),
         (lambda: ashadre(grace_period="1"), "grace_period must be a number above 0, got '1'"),
@@ -36,6 +53,25 @@ pytestmark = pytest.mark.usefixtures("small_priors")
         (lambda: dre(do_minimize=None), "do_minimize must be True or False, got None"),
         (lambda: ashadre(do_minimize="min"), "do_minimize must be True or False, got 'min'"),
         (lambda: DRETransfer(SPACE, "loss", {}, "max"), "do_minimize must be True or False"),
+        *(
+            (partial(prior_from_evaluations, PAST, "loss", wrong), "do_minimize must be True or F")
+            for wrong in (None, "max", 0)
+        ),
+        (lambda: DRETransfer(SPACE, "loss", {}), "nothing to learn"),
+        (
+            lambda: DRETransfer({"momentum": SPACE["lr"]}, "loss", PAST),
+            r"(?s)lr.*momentum|momentum.*lr",  # nothing in common
+        ),
+        (lambda: MODRE(SPACE, "loss"), r"metrics must be .*two.*DRE.*got 'loss'"),
+        (lambda: MODRE(SPACE, ["loss"]), r"metrics must be .*two.*DRE.*got \['loss'\]"),
+        (lambda: MODRE(SPACE, ["loss", 3]), "metrics must be"),
+        (lambda: MODRE(SPACE, ["loss", "size", "loss"]), "metrics must be .*different"),
+        (lambda: modre(do_minimize=[True]), r"do_minimize must be .*'loss', 'time'.*\[True\]"),
+        (lambda: modre(do_minimize=["min", "max"]), "do_minimize must be"),
+        (lambda: modre(do_minimize=None), "do_minimize must be"),
+        (lambda: modre(prior=["nowhere", None]), "nowhere"),
+        (lambda: modre(points_to_evaluate=[{"lr": "far"}]), "lr must be"),
+        (lambda: MultiObjectiveDRESearcher(SPACE, n_objectives=1), "n_objectives.*DRESearcher"),
     ],
 )
 def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], message: str) -> None:
@@ -43,7 +79,7 @@ def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], message: st
         build()
 
 
-@pytest.mark.parametrize("build", [dre, ashadre, partial(MODRE, SPACE, ["loss", "time"])])
+@pytest.mark.parametrize("build", [dre, ashadre, modre])
 def test_unknown_options_are_refused_in_the_name_of_the_scheduler(build: Any) -> None:
     with pytest.raises(TypeError, match=r"^(ASHA|MO)?DRE has no arguments \['n_start'\]"):
         build(n_start=3)

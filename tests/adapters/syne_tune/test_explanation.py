@@ -8,6 +8,7 @@ from syne_tune import config_space as cs
 from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
+from syne_tune_loop import start
 from syne_tune_rows import OPTIONS
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, DRESearcher
@@ -16,15 +17,10 @@ from dre_plugins.recommend.explanation import Explanation
 SPACE = {"x": cs.uniform(0.0, 1.0), "y": cs.uniform(0.0, 1.0)}
 
 
-def trial_of(trial_id: int, config: dict[str, Any]) -> Trial:
-    return Trial(trial_id, config, datetime.datetime.now())
-
-
 def run(scheduler: Any, n: int) -> Any:
     """Run trials as the tuner does."""
     for trial_id in range(n):
-        trial = trial_of(trial_id, scheduler.suggest().config)
-        scheduler.on_trial_add(trial)
+        trial = start(scheduler, trial_id)
         value = trial.config["x"] + trial.config["y"]
         result = {"loss": value, "size": -value, "epoch": 3}
         scheduler.on_trial_result(trial, result)
@@ -59,7 +55,7 @@ def test_trials_that_begin_in_another_order() -> None:
     scheduler = run(DRE(SPACE, "loss", **OPTIONS), 5)
     configs = [scheduler.suggest().config for _ in range(3)]
     for trial_id, place in ((5, 2), (6, 0), (7, 1)):
-        scheduler.on_trial_add(trial_of(trial_id, configs[place]))
+        scheduler.on_trial_add(Trial(trial_id, configs[place], datetime.datetime.now()))
     study = scheduler.searcher.study
     assert [scheduler.explain(trial_id) for trial_id in (6, 7, 5)] == [
         study.explain(n) for n in (5, 6, 7)

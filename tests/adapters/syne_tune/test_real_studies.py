@@ -68,10 +68,11 @@ def test_stopped_trials_teach_their_constraints() -> None:
 
 
 @pytest.mark.parametrize("epoch", [None, "three", float("nan")])
-def test_a_resource_that_is_no_number_ends_nothing(epoch: Any) -> None:
+def test_a_resource_that_is_no_number_ends_nothing(epoch: Any, caplog: Any) -> None:
     scheduler = ASHADRE(SPACE, "gain", "epoch", max_t=9, do_minimize=False, **OPTIONS)
     trial = start(scheduler, 0)
     assert scheduler.on_trial_result(trial, {"gain": 1.0, "epoch": epoch}) == "CONTINUE"
+    assert f"Trial 0 reported epoch={epoch!r}, which is no finite number: such" in caplog.text
     assert scheduler.on_trial_result(trial, {"gain": 1.0, "epoch": "9"}) == "STOP"
     scheduler.on_trial_remove(trial)
     assert scheduler.searcher.trials[0].value == -1.0

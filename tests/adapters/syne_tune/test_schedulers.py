@@ -37,7 +37,6 @@ from syne_tune_loop import (
     ashadre,
     dre,
     loss_of,
-    searcher_in,
     searcher_of,
     start,
     states,
@@ -46,7 +45,7 @@ from syne_tune_rows import SPACE, evaluations
 
 from dre_plugins import Memory
 from dre_plugins.adapters.syne_tune import DRE, DRESearcher, DRETransfer
-from dre_plugins.adapters.syne_tune.history import _say_what_is_not_recorded
+from dre_plugins.adapters.syne_tune.history import _say_what_is_not_recorded, searcher_in
 from dre_plugins.memory.records import read_study
 from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.settings import Settings
@@ -256,6 +255,23 @@ def test_crashes_are_failures_and_leave_nothing_pending(name: str) -> None:
     assert [place for place, state in enumerate(found) if state == "failed"] == [0, 3, 6, 9, 12]
     if "ASHA" in name:
         assert not loop.scheduler.trial_info
+
+
+@ours
+def test_a_trial_that_a_subclass_pauses_is_learnt_from_when_it_is_resumed(name: str) -> None:
+    scheduler = SCHEDULERS[name](SPACE)
+    trials = [start(scheduler, trial_id) for trial_id in range(4)]
+    for trial in trials:
+        scheduler.on_trial_result(trial, {"epoch": 1, "loss": 5.0})
+        scheduler.on_trial_remove(trial)  # as the tuner does after the decision to pause
+        assert states(scheduler)[trial.trial_id] == "complete"
+    scheduler.on_trial_result(trials[0], {"epoch": 2, "loss": 4.0})
+    scheduler.on_trial_result(trials[1], {"epoch": 2, "loss": 3.0})
+    scheduler.on_trial_complete(trials[1], {"epoch": 2, "loss": 3.0})
+    scheduler.on_trial_error(trials[2])
+    assert states(scheduler) == ["running", "complete", "failed", "pruned"]
+    rungs = [dict(trial.rungs) for trial in searcher_in(scheduler).trials]
+    assert rungs == [{1.0: 5.0, 2.0: 4.0}, {1.0: 5.0, 2.0: 3.0}, {1.0: 5.0}, {1.0: 5.0}]
 
 
 def test_rungs_reach_the_searcher_with_their_resource() -> None:

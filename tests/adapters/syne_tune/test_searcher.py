@@ -14,7 +14,7 @@ import dill
 import numpy as np
 import pytest
 from syne_tune import config_space as cs
-from syne_tune_loop import searcher_of
+from syne_tune_loop import searcher_of, states
 from syne_tune_rows import SPACE
 
 from dre_plugins import AskTell, Memory
@@ -38,10 +38,6 @@ def run(searcher: DRESearcher, n: int, value: Callable[[dict[str, Any]], float] 
         searcher.on_trial_complete(trial_id, config, value(config))
         configs.append(config)
     return configs
-
-
-def states(searcher: DRESearcher) -> list[str]:
-    return [trial.state.value for trial in searcher.trials]
 
 
 # ---- suggestions

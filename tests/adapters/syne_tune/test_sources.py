@@ -145,8 +145,9 @@ def test_metric_mode_and_space_can_be_stated(root: Path) -> None:
         metadata_from_experiments(root, mode="down")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"no folder.*nowhere"):
         metadata_from_experiments("nowhere")
-    with pytest.raises(ValueError, match=r"source has 3"):
-        metadata_from_experiments([3])  # type: ignore[list-item]
+    for given in (3, ""):  # not the present folder
+        with pytest.raises(ValueError, match=f"source has {given!r}"):
+            metadata_from_experiments([given])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "."])

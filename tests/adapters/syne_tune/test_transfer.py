@@ -112,12 +112,6 @@ def test_only_an_experiment_that_states_no_mode_has_that_of_now(
         assert read.tasks[1].values[0] == (-value if do_minimize else value)
 
 
-def test_whether_small_values_are_good_must_be_said() -> None:
-    for wrong in (None, "max", 0):
-        with pytest.raises(ValueError, match="do_minimize must be True or False"):
-            prior_from_evaluations({"t": evaluations()}, "loss", wrong)  # type: ignore[arg-type]
-
-
 @pytest.mark.usefixtures("small_priors")
 def test_what_was_read_before_cannot_be_read_otherwise() -> None:
     past = {"t": evaluations()}
@@ -140,11 +134,3 @@ def test_other_names_are_joined_by_a_mapping() -> None:
     wanted = best_of(DRE(SPACE, "loss", prior=prior, random_seed=0))
     config = best_of(DRE(renamed, "loss", prior=prior.with_mapping(mapping), random_seed=0))
     assert {mapping[name]: value for name, value in config.items()}.items() <= wanted.items()
-
-
-def test_a_past_that_teaches_nothing_is_refused_at_once() -> None:
-    nothing_in_common = {"momentum": cs.uniform(0, 1)}
-    with pytest.raises(ValueError, match=r"(?s)lr.*momentum|momentum.*lr"):
-        DRETransfer(nothing_in_common, "loss", {"t": evaluations()})
-    with pytest.raises(ValueError, match="nothing to learn"):
-        DRETransfer(SPACE, "loss", {})
