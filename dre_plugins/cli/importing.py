@@ -18,7 +18,7 @@ importing = typer.Typer(
     no_args_is_help=True, help="Read past studies into one file that the other commands take."
 )
 
-# As paths, the "$FOLDER" of a script that has set no FOLDER would be the present one.
+# Not `Path`, which would read "" as the present folder, where a script's variable is not set.
 Folders = Annotated[list[str], typer.Argument(help="Experiments, or folders of experiments.")]
 
 

@@ -98,7 +98,7 @@ def check_writable(path: Path, suffixes: Sequence[str]) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Raise a ValueError unless the folder of a file can be written to, and it is none itself."""
+    """Raise a ValueError if a path is a folder, or is in none that can be written to."""
     if path.is_dir():
         raise ValueError(f"Cannot write {str(path)!r}: it is a folder; name a file in it.")
     if not path.parent.is_dir():

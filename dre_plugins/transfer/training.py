@@ -78,7 +78,7 @@ def train_prior(
     if not len(metadata):
         raise ValueError(
             "metadata has no task with parameters, so there is nothing to learn from; "
-            f"what was left out: {dict(metadata.skipped)}."
+            f"what was left out: {dict(metadata.skipped) or 'nothing'}."
         )
     settings = settings if settings is not None else MetaTrainingSettings()
     if space is None:
