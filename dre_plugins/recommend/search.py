@@ -124,7 +124,7 @@ class CandidateSearch:
         if branch is not None:
             fixed = np.where(np.isnan(fixed), branch, fixed)
             elite = elite[is_within(elite, branch)]
-        spread = self._spread(elite, rng, fixed)
+        spread, _ = self._spread(elite, rng, fixed)
         first = np.concatenate([spread, self.rule.kept(with_fixed(favourites, fixed))])
 
         def children(parents: Units) -> Units:
@@ -134,10 +134,10 @@ class CandidateSearch:
 
     def far(self, elite: Units, observed: Units, rng: np.random.Generator) -> Units:
         """Return candidates `[C, P]` that are far from all trials `[N, P]`, for an exploration."""
-        pool = self._spread(elite, rng, np.full(self.space.n_parameters, np.nan))
+        pool, n_spread = self._spread(elite, rng, np.full(self.space.n_parameters, np.nan))
         features = torch.from_numpy(self.space.features(self.space.canonical(pool)))
         trials = torch.from_numpy(self.space.features(observed))
-        far: Units = pool[far_half(features, N_SOBOL, trials).numpy()]
+        far: Units = pool[far_half(features, n_spread, trials).numpy()]
         return far
 
     def best(
@@ -192,12 +192,15 @@ class CandidateSearch:
             new = first_new(self.space, pool[order], seen)
         return int(order[new or 0]), new is not None
 
-    def _spread(self, elite: Units, rng: np.random.Generator, fixed: Units) -> Units:
-        """Return points spread over the space, then children of the elite, `[C, P]`."""
-        spread = self.rule.spread(N_SOBOL, rng, fixed)
-        if not len(elite):
-            return spread
-        return np.concatenate([spread, self.rule.children(elite, N_CHILDREN, rng, fixed)])
+    def _spread(self, elite: Units, rng: np.random.Generator, fixed: Units) -> tuple[Units, int]:
+        """Return points spread over the space, then the elite's children, `[C, P]`.
+
+        The second value is the number of the former: a rule may leave fewer than `N_SOBOL`.
+        """
+        units = spread = self.rule.spread(N_SOBOL, rng, fixed)
+        if len(elite):
+            units = np.concatenate([spread, self.rule.children(elite, N_CHILDREN, rng, fixed)])
+        return units, len(spread)
 
 
 def evolved(
