@@ -62,7 +62,10 @@ class PriorLike(Protocol):
         """
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether the prior knows a parameter; the study's `others` tell the learner."""
+        """Say whether the prior knows a parameter of a study.
+
+        The study's other parameters, `others`, may tell which learner it tunes.
+        """
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and the prior's others."""
@@ -99,9 +102,9 @@ def aligned(
 ) -> tuple[AlignedPrior | None, ...]:
     """Return the trained priors aligned to a search space: one for all objectives, or one each.
 
-    There are none for the universal prior, nor for a recognised learner with several objectives. A
-    ValueError says that the spaces have no parameter in common, that there are not as many priors
-    as objectives, or that all priors are None.
+    There are none for the universal prior, for a recognised learner with several objectives, nor
+    if no prior applies to the space. A ValueError says that the spaces have no parameter in
+    common, that there are not as many priors as objectives, or that all priors are None.
     """
     if isinstance(prior, str):
         require(prior == UNIVERSAL, "prior", prior, f"{UNIVERSAL!r}, None, or a loaded Prior")
@@ -112,11 +115,10 @@ def aligned(
         return ()
     if isinstance(prior, RecognisedPrior) and n_objectives not in (None, 1):
         return ()
-    if not isinstance(prior, (list, tuple)):
-        on_space = prior.on(space)
-        return () if on_space is None else (on_space,)
     check_count(prior, n_objectives)
-    return tuple(None if part is None else part.on(space) for part in prior)
+    parts = prior if isinstance(prior, (list, tuple)) else (prior,)
+    on_space = tuple(None if part is None else part.on(space) for part in parts)
+    return on_space if any(part is not None for part in on_space) else ()
 
 
 def check_count(prior: object, n_objectives: int | None) -> None:
