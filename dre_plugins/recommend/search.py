@@ -118,8 +118,8 @@ class CandidateSearch:
         if self.table is not None:
             units = with_fixed(self.table, fixed)
             units = units if np.isnan(fixed).all() else self.rule.kept(units)
-            if branch is not None and is_within(units, branch).any():
-                units = units[is_within(units, branch)]
+            within = None if branch is None else is_within(units, branch)
+            units = units if within is None or not within.any() else units[within]
             return CandidatePool(units, predict(units))
         if branch is not None:
             fixed = np.where(np.isnan(fixed), branch, fixed)
@@ -152,20 +152,21 @@ class CandidateSearch:
 
         A candidate that differs from a trial by less than `MIN_STEP` in every coordinate, or that
         is near an earlier choice of the same fit (see `NEAR`), is chosen only if no other one is
-        new. Returns its coordinates `[P]`, its predictions `[J, 1]`, and whether it is new.
+        new. Returns the coordinates `[P]` of the chosen one, its predictions `[J, 1]`, and whether
+        it is new.
         """
         units, predictions = pool.units, pool.predictions
-        taken, seen = request.taken, request.seen
+        taken, seen, values = request.taken, request.seen, acquisition(predictions)
         if taken is not None and len(taken):
             features = self.space.features(self.space.canonical(units))
             apart = np.flatnonzero(
                 is_distant(features, self.space.features(taken), self._min_distance)
             )
-            best, is_new = self._first(units[apart], acquisition(predictions)[apart], seen)
+            best, is_new = self._first(units[apart], values[apart], seen)
             if is_new:
                 best = int(apart[best])
                 return units[best], predictions[:, [best]], True
-        best, is_new = self._first(units, acquisition(predictions), seen)
+        best, is_new = self._first(units, values, seen)
         if not is_new and self.candidates is None:
             # A search easily misses the last configurations of a finite space.
             remaining = self.rule.unseen(request.fixed, seen, rng, MAX_TABLE)
