@@ -7,8 +7,8 @@ from functools import partial
 
 import torch
 
-from dre_plugins.recommend.ensemble.width import sketched
 from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
+from dre_plugins.recommend.sketch import sketched
 from dre_plugins.space.base import Array
 from dre_plugins.space.candidates import is_mostly_around_zero
 from dre_plugins.space.search_space import SearchSpace

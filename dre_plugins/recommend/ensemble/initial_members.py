@@ -20,12 +20,12 @@ from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.mixture import JointPart, Members, Part
-from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.schedule import DISTRUSTED
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space.base import Features, Positions, Units
 
 # Members that rank by one objective each, of all objectives together.

@@ -20,7 +20,6 @@ from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.gain_weights import GainWeights
@@ -30,6 +29,7 @@ from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.improvement import MixtureImprovement
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
+from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.recommend.universal_prior import network_for
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import with_fixed
