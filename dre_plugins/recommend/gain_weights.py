@@ -108,7 +108,7 @@ class CostModel:
     canonical `[N, P]`.
     """
 
-    def __init__(self, space: SearchSpace, units: Units, costs: Units) -> None:
+    def __init__(self, space: SearchSpace, units: Units, costs: Array) -> None:
         self._space = space
         self._log_typical = math.log(costs.mean())
         targets, self._mean, self._deviation = standardised(torch.from_numpy(np.log(costs)))
@@ -124,7 +124,7 @@ class CostModel:
             return None
         return cls(evidence.space, units, costs)
 
-    def expected(self, units: Units) -> Units:
+    def expected(self, units: Units) -> Array:
         """Return what configurations are expected to cost `[C]`; canonical units `[C, P]`."""
         return self._logs(process_features(self._space, units)).exp().numpy()
 

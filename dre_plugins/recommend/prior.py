@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
-from dre_plugins.space.base import Array, Features
+from dre_plugins.space.base import Features, Units
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dre_plugins.space import Domain
     from dre_plugins.universal.network import UniversalPrior
 
-Encode = Callable[[Array], Features]
+Encode = Callable[[Units], Features]
 
 UNIVERSAL: Literal["universal"] = "universal"
 """Name of the prior that was meta-trained on synthetic functions and suits any search space."""
@@ -43,7 +43,7 @@ class AlignedPrior:
     ensemble: DeepRankingEnsemble  # meta-trained scorers of D features
     encode: Encode  # canonical coordinates of the search space `[C, P]` -> features `[C, D]`
     # best configurations of past tasks `[F, P]`; NaN where they leave a parameter open
-    favourites: Array
+    favourites: Units
     # contexts of past tasks `[T, Z]`; None: no context
     contexts: NDArray[np.float32] | None = None
     summary: str = ""  # one line for the log: its name, and which parameters it knows

@@ -19,7 +19,7 @@ from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.lists import TrialList, select_fantasies, with_fantasies
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import with_fixed
 
 # Share of the steps of a fit that are taken when fantasies are added to a fitted ensemble.
@@ -113,7 +113,7 @@ class FittedEnsemble:
 
     # ---- what plots and reports ask
 
-    def predicted(self, units: Units) -> tuple[Units, Units]:
+    def predicted(self, units: Units) -> tuple[Array, Array]:
         """Return mean ranks `[C]`, 1 = best of the reference, and their standard errors `[C]`.
 
         Members that were fitted to the same trials are overconfident: their disagreement is
@@ -121,13 +121,13 @@ class FittedEnsemble:
         """
         return self.tempered(self.ranks(units))
 
-    def tempered(self, ranks: torch.Tensor) -> tuple[Units, Units]:
+    def tempered(self, ranks: torch.Tensor) -> tuple[Array, Array]:
         """Return mean `[C]` and standard error `[C]` of ranks `[M, C]`, see `predicted`."""
         mean, spread = rank_statistics(ranks)
         error = get_preset(self.settings.preset).tempering * spread
         return mean.numpy().astype(np.float64), error.numpy().astype(np.float64)
 
-    def acquisition_values(self, units: Units) -> Units:
+    def acquisition_values(self, units: Units) -> Array:
         """Return the acquisition `[C]`, constraints and costs included."""
         values = self.acquisition(self.predictions(units), self.incumbent_ranks())
         return values.numpy().astype(np.float64)

@@ -251,7 +251,7 @@ def _log_density(fit: tuple[Targets, Processes, torch.Tensor]) -> float:
     return targets.log_factor + float(processes.mixture_log_likelihood)
 
 
-def possible_targets(values: Units, ranks: Units) -> tuple[Targets, ...]:
+def possible_targets(values: Array, ranks: Array) -> tuple[Targets, ...]:
     """Return the targets that the processes can be conditioned on, see `universal.targets`.
 
     Values alone are among them only if they tell apart all that the order does. Final values `[N]`
