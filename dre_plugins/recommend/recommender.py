@@ -317,7 +317,7 @@ class Recommender:
         return units
 
     def _portfolio_trials(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
-        """Return the members of a recognised learner's portfolio for start-up suggestions."""
+        """Return a recognised learner's portfolio by the numbers of start-up suggestions."""
         if not self._is_recognised or schedule.is_ensemble_ready(evidence, self._rules):
             return {}
         known = [prior for prior in self._aligned_priors if prior is not None]

@@ -13,7 +13,7 @@ proposer             when
                      Points of the study's Sobol sequence, the first of which are drawn towards
                      the middle of ranges around 0 and of one that most numbers share
                      (`space.candidates.start_up_point`); with a recognised learner, three of
-                     four are members of its portfolio.
+                     four are from its portfolio.
 ``contrast``         With a trained prior, while fewer contrasts than are due have tested it: a
                      space-filling point.
 ``prior``            With a trained prior, until a trial has ended with a value.
