@@ -167,8 +167,9 @@ class Recommender:
             is exhausted or `allow_duplicates` is set.
 
         Raises:
-            ValueError: If `count` or `index` is no integer in its range, or a fixed value, or a
-                value in the history, can never be one of its parameter.
+            ValueError: If `count` or `index` is no integer in its range, a parameter can never
+                have its fixed value or one in the history, no candidate satisfies the rule, or
+                trials have not as many objectives as each other and as there are priors.
             RuleError: If the rule raises, or nothing satisfies it (a ValueError, too).
         """
         is_count = is_integer(count) and count >= 1

@@ -153,7 +153,7 @@ def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool
 
 
 def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
-    """Return whether the universal prior would propose it if there were no `skip_reason`."""
+    """Return whether this number is the universal prior's unless there is a `skip_reason`."""
     is_ready = evidence.n_ended >= rules.n_before_universal and evidence.can_rank
     is_turn = is_universal_turn(index) or index < rules.n_universal_alone
     return rules.is_universal and is_ready and is_turn

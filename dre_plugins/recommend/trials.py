@@ -142,7 +142,10 @@ def _stopped_now(trial: Trial, furthest: float) -> Trial:
 
 
 def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials of `trials.observed_trials` that have ended; running ones as they are."""
+    """Return the trials that have ended as they count, and running ones as they are.
+
+    `history` is what `observed_trials` returned for `trials`.
+    """
     return [
         trial if trial.state is TrialState.RUNNING else counted
         for counted, trial in zip(history, trials, strict=True)
