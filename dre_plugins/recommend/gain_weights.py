@@ -63,7 +63,7 @@ class GainWeights:
         return self.costs is None and self.feasibility is None
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
-        """Return the logarithms of weights `[K]`, and their derivatives by features `[K, D]`.
+        """Return the logarithms of weights `[C]`, and their derivatives by features `[C, D]`.
 
         Features are those of `process_features`.
         """
@@ -135,7 +135,7 @@ class CostModel:
         return torch.nn.functional.softplus(logs)
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
-        """Return minus `log_factors` of features `[K, D]`, and its derivatives `[K, D]`."""
+        """Return minus `log_factors` of features `[C, D]`, and its derivatives `[C, D]`."""
         means, variances, derivatives = self._posterior(features)
         shares, deviation = self._shares.numpy(), self._deviation.numpy()
         logs = self._mean.numpy() + deviation * (shares * means).sum(0) - self._log_typical
@@ -196,7 +196,7 @@ class Feasibility:
         return torch.cat(parts)
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
-        """Return `log_probability` of features `[K, D]`, and its derivatives `[K, D]`."""
+        """Return `log_probability` of features `[C, D]`, and its derivatives `[C, D]`."""
         total, by_feature = np.zeros(len(features)), np.zeros_like(features)
         for posterior, (_, weights, boundary) in zip(self._posteriors, self._models, strict=True):
             means, variances, derivatives = posterior(features)
