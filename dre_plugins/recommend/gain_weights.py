@@ -58,7 +58,7 @@ class GainWeights:
         return cls(evidence.space, costs, feasibility)
 
     @property
-    def are_equal(self) -> bool:
+    def are_one(self) -> bool:
         """Whether all weights are 1."""
         return self.costs is None and self.feasibility is None
 
@@ -79,7 +79,7 @@ class GainWeights:
     def logs_at(self, units: Units) -> torch.Tensor:
         """Return the logarithms of weights `[C]` at canonical coordinates `[C, P]`."""
         logs = torch.zeros(len(units), dtype=torch.float64)
-        if self.are_equal:
+        if self.are_one:
             return logs
         features = process_features(self.space, units)
         if self.costs is not None:

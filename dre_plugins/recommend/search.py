@@ -80,8 +80,8 @@ class CandidateSearch:
             return self.table
         return self._sobol_reference(self.seed)
 
-    def resolving(self, observed: Units) -> Units:
-        """Return the reference points with the observed configurations `[N, P]`, `[K, P]`.
+    def reference_with(self, observed: Units) -> Units:
+        """Return the reference points, with observed configurations `[N, P]` among them, `[K, P]`.
 
         As a study closes in on an optimum, so do its trials, and ranks among them still tell
         candidates near the optimum apart. In a table the reference is complete already.

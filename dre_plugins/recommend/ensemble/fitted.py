@@ -77,7 +77,7 @@ class FittedEnsemble:
             return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
         preset = get_preset(self.settings.preset)
         gain = ACQUISITIONS[self.settings.acquisition or preset.acquisition](ranks, incumbent)
-        if self.gain_weights.are_equal:
+        if self.gain_weights.are_one:
             return gain
         # A small weight must not raise a negative acquisition.
         return (gain - gain.min().clamp_max(0.0)) * log_weights.exp()
@@ -180,4 +180,4 @@ def fit_ensemble(
 def _reference(search: CandidateSearch, lists: Sequence[TrialList], units: Units) -> Units:
     """Return the reference points `[K, P]` of fitted members."""
     observed = lists[0].trials if lists else np.empty(0, dtype=np.intp)
-    return search.resolving(units[observed])
+    return search.reference_with(units[observed])

@@ -77,7 +77,7 @@ class UniversalProposer:
         eligible = evidence.may_be_incumbent_in(observed)
         order = np.lexsort([-observed.ranks, ~eligible])
         self._elite = units[order[:N_PARENTS]]
-        self._reference = search.resolving(units)
+        self._reference = search.reference_with(units)
         self._eligible = torch.from_numpy(eligible)
         broken = units[:0]
         if len(units) >= MIN_TRIALS:
