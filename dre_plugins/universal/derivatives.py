@@ -1,9 +1,9 @@
 """Predictions of processes at few candidates, with derivatives in closed form.
 
-A search along the gradient asks for both ten times a suggestion, for two candidates. Autograd's
-bookkeeping would take most of that time, so the derivatives are in closed form, and in NumPy: with
-ten parameters the search takes 6 instead of 38 ms. `tests/recommend/test_derivatives.py`
-compares them with finite differences.
+A search along the gradient asks for predictions and derivatives ten times a suggestion, for two
+candidates. Autograd's bookkeeping would take most of that time, so the derivatives are in closed
+form, and in NumPy: with ten parameters the search takes 6 instead of 38 ms.
+`tests/recommend/test_derivatives.py` compares them with finite differences.
 
 Notation: see `processes`, for one task.
 """
