@@ -152,8 +152,7 @@ class CandidateSearch:
 
         A candidate that differs from a trial by less than `MIN_STEP` in every coordinate, or that
         is near an earlier choice of the same fit (see `NEAR`), is chosen only if no other one is
-        new. Returns the coordinates `[P]` of the chosen one, its predictions `[J, 1]`, and whether
-        it is new.
+        new. Returns coordinates `[P]`, predictions `[J, 1]`, and whether the choice is new.
         """
         units, predictions = pool.units, pool.predictions
         taken, seen, values = request.taken, request.seen, acquisition(predictions)
@@ -194,10 +193,7 @@ class CandidateSearch:
         return int(order[new or 0]), new is not None
 
     def _spread(self, elite: Units, rng: np.random.Generator, fixed: Units) -> tuple[Units, int]:
-        """Return points spread over the space, then the elite's children, `[C, P]`.
-
-        The second value is the number of the former: a rule may leave fewer than `N_SOBOL`.
-        """
+        """Return spread points, then children of the elite, `[C, P]`, and how many are spread."""
         units = spread = self.rule.spread(N_SOBOL, rng, fixed)
         if len(elite):
             units = np.concatenate([spread, self.rule.children(elite, N_CHILDREN, rng, fixed)])

@@ -142,10 +142,7 @@ def _stopped_now(trial: Trial, furthest: float) -> Trial:
 
 
 def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials that have ended as they count, and running ones as they are.
-
-    `history` is what `observed_trials` returned for `trials`.
-    """
+    """Return trials as they count in a history of `observed_trials`, running ones as they are."""
     return [
         trial if trial.state is TrialState.RUNNING else counted
         for counted, trial in zip(history, trials, strict=True)
