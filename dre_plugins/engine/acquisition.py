@@ -59,12 +59,12 @@ def log_rank_expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
 
 
 def log_expected_improvement(mean: Tensor, deviation: Tensor, best: float) -> Tensor:
-    """Return the logarithm of the expected improvement of values on the best one `[C]`.
+    """Return the logarithm of the expected improvement of values on the best one `[..., C]`.
 
     The logarithm still tells candidates apart where the expected improvement underflows (Ament et
     al., 2023). Below u = −1 the difference of φ(u) and −u Φ(u) is computed by the scaled
-    complementary error function. `mean` and `deviation` are those of the candidates `[C]`, larger
-    is better.
+    complementary error function. `mean` and `deviation`, above 0, are those of the candidates
+    `[..., C]`; larger is better.
     """
     u = (mean - best) / deviation
     near, far = u.clamp_min(-1.0), u.clamp_max(-1.0)

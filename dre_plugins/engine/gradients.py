@@ -22,7 +22,7 @@ from dre_plugins.engine.settings import ScorerSettings
 class FlatParameters:
     """Hold a copy of parameters and their gradients as two vectors: an optimiser sees one tensor.
 
-    It changes `vector`, and with it `values`, the parameters by name; `gradients` are theirs.
+    `values` and `gradients` are views of `vector` and `gradient` by the names of the parameters.
     """
 
     def __init__(self, parameters: Mapping[str, Tensor]) -> None:

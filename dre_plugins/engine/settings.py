@@ -36,8 +36,7 @@ def require(claim: bool, argument: str, value: object, remedy: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """Describe the Deep Set that turns a support set into a context vector (section 3.3 of
-    the paper).
+    """Describe the Deep Set that makes a context vector of a support set (paper, section 3.3).
 
     Args:
         hidden: Width of every layer of the encoder φ and of the decoder ρ (three layers each).

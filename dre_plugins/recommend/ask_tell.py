@@ -40,7 +40,7 @@ from dre_plugins.space.search_space import SearchSpace
 
 
 class AskTell(KeptTrials):
-    """Keep the trials of one study in memory and suggest the next ones.
+    """Keep the trials of one study and suggest the next ones.
 
     `ask` begins a trial; `tell` ends it with its value, and `stop` says that a scheduler has ended
     it. Values that a running trial passes to `report` count at once, as if it were stopped now. A
@@ -296,7 +296,7 @@ class AskTell(KeptTrials):
             value: The value; one for each objective, if there are several.
             constraints: How far each constraint is violated, by name; at most 0 where it is met,
                 NaN where that is unknown.
-            cost: Cost of the trial, such as seconds; None or NaN where it is unknown. Once three
+            cost: Cost of the trial, such as seconds; unknown if None, NaN or 0. Once three
                 complete trials have one, expected gains are weighed against expected costs.
 
         Raises:

@@ -30,7 +30,7 @@ from dre_plugins.recommend.trials import (
     constraint_states,
     observed_trials,
 )
-from dre_plugins.space.base import Mask, Positions, Units
+from dre_plugins.space.base import Array, Mask, Positions, Units
 from dre_plugins.space.search_space import SearchSpace
 
 
@@ -45,7 +45,7 @@ class Evidence:
     space: SearchSpace
     trials: tuple[Trial, ...]
     units: Units  # canonical coordinates of their configurations `[N, P]`
-    weights: Units  # weights of the objectives in the scalarised value `[O]`
+    weights: Array  # weights of the objectives in the scalarised value `[O]`
     failed: str  # what failed trials mean, see `settings.RecommenderSettings`
     max_history: int  # longest list of trials, see `lists.subsample`
 
@@ -55,7 +55,7 @@ class Evidence:
         space: SearchSpace,
         history: Sequence[Trial],
         *,
-        weights: Units,
+        weights: Array,
         failed: str = "model",
         max_history: int = 128,
     ) -> Evidence:
@@ -74,7 +74,7 @@ class Evidence:
         return len(self.weights)
 
     @cached_property
-    def costs(self) -> tuple[Units, Units]:
+    def costs(self) -> tuple[Units, Array]:
         """Return the canonical coordinates of trials of known cost `[N, P]`, and costs `[N]`.
 
         Only the latest complete trials count: a trial that failed or was stopped may have cost
@@ -158,7 +158,7 @@ class Evidence:
         )
 
     @cached_property
-    def joint_list(self) -> tuple[TrialList, Units]:
+    def joint_list(self) -> tuple[TrialList, Array]:
         """Return one list of complete, pruned and failed trials, and its values `[N]`."""
         return joint_list(self.trials, failed=self.failed, max_length=self.max_history)
 

@@ -58,12 +58,12 @@ class GainWeights:
         return cls(evidence.space, costs, feasibility)
 
     @property
-    def are_equal(self) -> bool:
+    def are_one(self) -> bool:
         """Whether all weights are 1."""
         return self.costs is None and self.feasibility is None
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
-        """Return the logarithms of weights `[K]`, and their derivatives by features `[K, D]`.
+        """Return the logarithms of weights `[C]`, and their derivatives by features `[C, D]`.
 
         Features are those of `process_features`.
         """
@@ -79,7 +79,7 @@ class GainWeights:
     def logs_at(self, units: Units) -> torch.Tensor:
         """Return the logarithms of weights `[C]` at canonical coordinates `[C, P]`."""
         logs = torch.zeros(len(units), dtype=torch.float64)
-        if self.are_equal:
+        if self.are_one:
             return logs
         features = process_features(self.space, units)
         if self.costs is not None:
@@ -108,7 +108,7 @@ class CostModel:
     canonical `[N, P]`.
     """
 
-    def __init__(self, space: SearchSpace, units: Units, costs: Units) -> None:
+    def __init__(self, space: SearchSpace, units: Units, costs: Array) -> None:
         self._space = space
         self._log_typical = math.log(costs.mean())
         targets, self._mean, self._deviation = standardised(torch.from_numpy(np.log(costs)))
@@ -124,7 +124,7 @@ class CostModel:
             return None
         return cls(evidence.space, units, costs)
 
-    def expected(self, units: Units) -> Units:
+    def expected(self, units: Units) -> Array:
         """Return what configurations are expected to cost `[C]`; canonical units `[C, P]`."""
         return self._logs(process_features(self._space, units)).exp().numpy()
 
@@ -135,7 +135,7 @@ class CostModel:
         return torch.nn.functional.softplus(logs)
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
-        """Return minus `log_factors` of features `[K, D]`, and its derivatives `[K, D]`."""
+        """Return minus `log_factors` of features `[C, D]`, and its derivatives `[C, D]`."""
         means, variances, derivatives = self._posterior(features)
         shares, deviation = self._shares.numpy(), self._deviation.numpy()
         logs = self._mean.numpy() + deviation * (shares * means).sum(0) - self._log_typical
@@ -196,7 +196,7 @@ class Feasibility:
         return torch.cat(parts)
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
-        """Return `log_probability` of features `[K, D]`, and its derivatives `[K, D]`."""
+        """Return `log_probability` of features `[C, D]`, and its derivatives `[C, D]`."""
         total, by_feature = np.zeros(len(features)), np.zeros_like(features)
         for posterior, (_, weights, boundary) in zip(self._posteriors, self._models, strict=True):
             means, variances, derivatives = posterior(features)

@@ -1,4 +1,4 @@
-"""The trials of one study in memory, what follows from them, and a lock for all of it."""
+"""The trials of one study, what follows from them, and a lock for all of it."""
 
 from __future__ import annotations
 

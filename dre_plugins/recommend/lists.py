@@ -175,7 +175,7 @@ def subsample(ranks: Array, max_length: int) -> Positions:
     return np.sort(order[np.concatenate([np.arange(n_best), rest])])
 
 
-def select_fantasies(units: Units, predicted: Callable[[Units], Units]) -> Units:
+def select_fantasies(units: Units, predicted: Callable[[Units], Array]) -> Units:
     """Return the unfinished trials that become fantasies `[U, P]`, all of them if they are few.
 
     Of more, such as those of killed workers, the ones with the best predictions are taken, and a

@@ -11,7 +11,7 @@ import numpy as np
 
 from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Units
 from dre_plugins.space.seen import groups
 
 # Fewest repetitions from which the noise is estimated.
@@ -51,7 +51,7 @@ def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list
     return [replace(t, value=levels[i]) if i in levels else t for i, t in enumerate(history)]
 
 
-def repetition_keys(units: Array) -> list[Hashable]:
+def repetition_keys(units: Units) -> list[Hashable]:
     """Return keys that are equal for repetitions of a configuration, by units `[N, P]`.
 
     Units far outside the present ranges are clipped, so trials there do not count as repetitions.

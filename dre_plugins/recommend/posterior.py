@@ -23,7 +23,7 @@ from dre_plugins.recommend.proposers import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.recommend.universal_prior import network_for, process_features
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Units
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen
@@ -74,7 +74,7 @@ class ValuePosterior:
         """Return the standard deviation of the noise of one evaluation."""
         return self.scale * math.sqrt(self.noise_share)
 
-    def predicted(self, units: Array) -> tuple[Array, Array]:
+    def predicted(self, units: Units) -> tuple[Array, Array]:
         """Return expected values without noise `[C]`, and their standard deviations `[C]`."""
         means, variances = self.of_processes(units)
         weights = self.log_weights.exp()[:, None]
@@ -85,7 +85,7 @@ class ValuePosterior:
             expected = np.clip(self.centre + self.scale * mean.numpy(), -largest, largest)
             return expected, self.scale * variance.sqrt().numpy()
 
-    def of_processes(self, units: Array) -> tuple[torch.Tensor, torch.Tensor]:
+    def of_processes(self, units: Units) -> tuple[torch.Tensor, torch.Tensor]:
         """Return means and variances of the targets under each process, each `[H, C]`."""
         features = process_features(self.space, units)
         with torch.no_grad():
@@ -110,7 +110,7 @@ def best_improvement(rule: Rule, history: Sequence[Trial], valid: Sequence[int])
             of_processes = log_expected_improvement(means - best, deviations, 0.0)
             return torch.logsumexp(posterior.log_weights[:, None] + of_processes, 0)
 
-        def predict(candidates: Array) -> torch.Tensor:
+        def predict(candidates: Units) -> torch.Tensor:
             means, variances = posterior.of_processes(space.canonical(candidates))
             return torch.cat([means, variances.sqrt()])
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
-from dre_plugins.space.base import Array, Features
+from dre_plugins.space.base import Features, Units
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dre_plugins.space import Domain
     from dre_plugins.universal.network import UniversalPrior
 
-Encode = Callable[[Array], Features]
+Encode = Callable[[Units], Features]
 
 UNIVERSAL: Literal["universal"] = "universal"
 """Name of the prior that was meta-trained on synthetic functions and suits any search space."""
@@ -43,7 +43,7 @@ class AlignedPrior:
     ensemble: DeepRankingEnsemble  # meta-trained scorers of D features
     encode: Encode  # canonical coordinates of the search space `[C, P]` -> features `[C, D]`
     # best configurations of past tasks `[F, P]`; NaN where they leave a parameter open
-    favourites: Array
+    favourites: Units
     # contexts of past tasks `[T, Z]`; None: no context
     contexts: NDArray[np.float32] | None = None
     summary: str = ""  # one line for the log: its name, and which parameters it knows
@@ -62,7 +62,7 @@ class PriorLike(Protocol):
         """
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether the prior knows a parameter; the study's `others` tell the learner."""
+        """Say whether the prior knows a parameter; its study's `others` may tell the learner."""
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and the prior's others."""
@@ -99,9 +99,9 @@ def aligned(
 ) -> tuple[AlignedPrior | None, ...]:
     """Return the trained priors aligned to a search space: one for all objectives, or one each.
 
-    There are none for the universal prior, nor for a recognised learner with several objectives. A
-    ValueError says that the spaces have no parameter in common, that there are not as many priors
-    as objectives, or that all priors are None.
+    There are none for the universal prior, for a recognised learner with several objectives, nor
+    if no prior applies to the space. A ValueError says that the spaces have no parameter in
+    common, that there are not as many priors as objectives, or that all priors are None.
     """
     if isinstance(prior, str):
         require(prior == UNIVERSAL, "prior", prior, f"{UNIVERSAL!r}, None, or a loaded Prior")
@@ -112,11 +112,10 @@ def aligned(
         return ()
     if isinstance(prior, RecognisedPrior) and n_objectives not in (None, 1):
         return ()
-    if not isinstance(prior, (list, tuple)):
-        on_space = prior.on(space)
-        return () if on_space is None else (on_space,)
     check_count(prior, n_objectives)
-    return tuple(None if part is None else part.on(space) for part in prior)
+    parts = prior if isinstance(prior, (list, tuple)) else (prior,)
+    on_space = tuple(None if part is None else part.on(space) for part in parts)
+    return on_space if any(part is not None for part in on_space) else ()
 
 
 def check_count(prior: object, n_objectives: int | None) -> None:

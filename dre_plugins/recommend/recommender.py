@@ -156,7 +156,7 @@ class Recommender:
                 the suggestions of workers with the same history and seed differ.
             fixed: Given values by parameter name; the model chooses the other parameters.
             candidates: Canonical coordinates of the only configurations that may be suggested
-                `[C, P]`, such as the rows of a table; None searches the whole space.
+                `[C, P]`, as rows of a table, after fixed values are put in; None: the whole space.
             is_whole: Trials that stand for every configuration that agrees with them on their
                 parameters, because the objective asks for no further ones (define-by-run) `[N]`;
                 None: no trial.
@@ -167,8 +167,9 @@ class Recommender:
             is exhausted or `allow_duplicates` is set.
 
         Raises:
-            ValueError: If `count` or `index` is no integer in its range, or a fixed value, or a
-                value in the history, can never be one of its parameter.
+            ValueError: If `count` or `index` is no integer in its range, a parameter can never
+                have its fixed value or one in the history, no candidate satisfies the rule, or
+                trials have not as many objectives as each other and as there are priors.
             RuleError: If the rule raises, or nothing satisfies it (a ValueError, too).
         """
         is_count = is_integer(count) and count >= 1
@@ -317,7 +318,7 @@ class Recommender:
         return units
 
     def _portfolio_trials(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
-        """Return the members of a recognised learner's portfolio for start-up suggestions."""
+        """Return a recognised learner's portfolio by the numbers of start-up suggestions."""
         if not self._is_recognised or schedule.is_ensemble_ready(evidence, self._rules):
             return {}
         known = [prior for prior in self._aligned_priors if prior is not None]

@@ -13,7 +13,7 @@ proposer             when
                      Points of the study's Sobol sequence, the first of which are drawn towards
                      the middle of ranges around 0 and of one that most numbers share
                      (`space.candidates.start_up_point`); with a recognised learner, three of
-                     four are members of its portfolio.
+                     four are from its portfolio.
 ``contrast``         With a trained prior, while fewer contrasts than are due have tested it: a
                      space-filling point.
 ``prior``            With a trained prior, until a trial has ended with a value.
@@ -153,7 +153,7 @@ def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool
 
 
 def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
-    """Return whether the universal prior would propose it if there were no `skip_reason`."""
+    """Return whether this number is the universal prior's unless there is a `skip_reason`."""
     is_ready = evidence.n_ended >= rules.n_before_universal and evidence.can_rank
     is_turn = is_universal_turn(index) or index < rules.n_universal_alone
     return rules.is_universal and is_ready and is_turn

@@ -80,8 +80,8 @@ class CandidateSearch:
             return self.table
         return self._sobol_reference(self.seed)
 
-    def resolving(self, observed: Units) -> Units:
-        """Return the reference points with the observed configurations `[N, P]`, `[K, P]`.
+    def reference_with(self, observed: Units) -> Units:
+        """Return the reference points, with observed configurations `[N, P]` among them, `[K, P]`.
 
         As a study closes in on an optimum, so do its trials, and ranks among them still tell
         candidates near the optimum apart. In a table the reference is complete already.
@@ -118,13 +118,13 @@ class CandidateSearch:
         if self.table is not None:
             units = with_fixed(self.table, fixed)
             units = units if np.isnan(fixed).all() else self.rule.kept(units)
-            if branch is not None and is_within(units, branch).any():
-                units = units[is_within(units, branch)]
+            within = None if branch is None else is_within(units, branch)
+            units = units if within is None or not within.any() else units[within]
             return CandidatePool(units, predict(units))
         if branch is not None:
             fixed = np.where(np.isnan(fixed), branch, fixed)
             elite = elite[is_within(elite, branch)]
-        spread = self._spread(elite, rng, fixed)
+        spread, _ = self._spread(elite, rng, fixed)
         first = np.concatenate([spread, self.rule.kept(with_fixed(favourites, fixed))])
 
         def children(parents: Units) -> Units:
@@ -134,10 +134,10 @@ class CandidateSearch:
 
     def far(self, elite: Units, observed: Units, rng: np.random.Generator) -> Units:
         """Return candidates `[C, P]` that are far from all trials `[N, P]`, for an exploration."""
-        pool = self._spread(elite, rng, np.full(self.space.n_parameters, np.nan))
+        pool, n_spread = self._spread(elite, rng, np.full(self.space.n_parameters, np.nan))
         features = torch.from_numpy(self.space.features(self.space.canonical(pool)))
         trials = torch.from_numpy(self.space.features(observed))
-        far: Units = pool[far_half(features, N_SOBOL, trials).numpy()]
+        far: Units = pool[far_half(features, n_spread, trials).numpy()]
         return far
 
     def best(
@@ -152,20 +152,20 @@ class CandidateSearch:
 
         A candidate that differs from a trial by less than `MIN_STEP` in every coordinate, or that
         is near an earlier choice of the same fit (see `NEAR`), is chosen only if no other one is
-        new. Returns its coordinates `[P]`, its predictions `[J, 1]`, and whether it is new.
+        new. Returns coordinates `[P]`, predictions `[J, 1]`, and whether the choice is new.
         """
         units, predictions = pool.units, pool.predictions
-        taken, seen = request.taken, request.seen
+        taken, seen, values = request.taken, request.seen, acquisition(predictions)
         if taken is not None and len(taken):
             features = self.space.features(self.space.canonical(units))
             apart = np.flatnonzero(
                 is_distant(features, self.space.features(taken), self._min_distance)
             )
-            best, is_new = self._first(units[apart], acquisition(predictions)[apart], seen)
+            best, is_new = self._first(units[apart], values[apart], seen)
             if is_new:
                 best = int(apart[best])
                 return units[best], predictions[:, [best]], True
-        best, is_new = self._first(units, acquisition(predictions), seen)
+        best, is_new = self._first(units, values, seen)
         if not is_new and self.candidates is None:
             # A search easily misses the last configurations of a finite space.
             remaining = self.rule.unseen(request.fixed, seen, rng, MAX_TABLE)
@@ -192,12 +192,12 @@ class CandidateSearch:
             new = first_new(self.space, pool[order], seen)
         return int(order[new or 0]), new is not None
 
-    def _spread(self, elite: Units, rng: np.random.Generator, fixed: Units) -> Units:
-        """Return points spread over the space, then children of the elite, `[C, P]`."""
-        spread = self.rule.spread(N_SOBOL, rng, fixed)
-        if not len(elite):
-            return spread
-        return np.concatenate([spread, self.rule.children(elite, N_CHILDREN, rng, fixed)])
+    def _spread(self, elite: Units, rng: np.random.Generator, fixed: Units) -> tuple[Units, int]:
+        """Return spread points, then children of the elite, `[C, P]`, and how many are spread."""
+        units = spread = self.rule.spread(N_SOBOL, rng, fixed)
+        if len(elite):
+            units = np.concatenate([spread, self.rule.children(elite, N_CHILDREN, rng, fixed)])
+        return units, len(spread)
 
 
 def evolved(

@@ -68,7 +68,7 @@ class Surrogates:
         with isolated("cpu", self.settings.n_threads):
             for number in batch.numbers:
                 branch = self._branch(number, chosen)
-                turn = self._turn(number, chosen, is_led=branch is not None)
+                turn = self._turn(number, chosen, is_in_branch=branch is not None)
                 taken = chosen if batch.shares_fit else None
                 request = Request(number, turn, seen, batch.fixed, branch, taken)
                 choice = self._choice(request)
@@ -98,8 +98,8 @@ class Surrogates:
 
     # ---- turns and branches
 
-    def _turn(self, number: int, chosen: Units, *, is_led: bool) -> Turn:
-        is_free = not is_led and bool(np.isnan(self.batch.fixed).all())
+    def _turn(self, number: int, chosen: Units, *, is_in_branch: bool) -> Turn:
+        is_free = not is_in_branch and bool(np.isnan(self.batch.fixed).all())
         return schedule.proposer_for(
             number,
             self.batch.evidence,

@@ -142,7 +142,7 @@ def _stopped_now(trial: Trial, furthest: float) -> Trial:
 
 
 def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials of `trials.observed_trials` that have ended; running ones as they are."""
+    """Return trials as they count in a history of `observed_trials`, running ones as they are."""
     return [
         trial if trial.state is TrialState.RUNNING else counted
         for counted, trial in zip(history, trials, strict=True)

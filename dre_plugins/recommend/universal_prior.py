@@ -7,16 +7,16 @@ from functools import partial
 
 import torch
 
-from dre_plugins.recommend.ensemble.width import sketched
 from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
-from dre_plugins.space.base import Array
+from dre_plugins.recommend.sketch import sketched
+from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import is_mostly_around_zero
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
 
 
-def process_features(space: SearchSpace, units: Array) -> torch.Tensor:
+def process_features(space: SearchSpace, units: Units) -> torch.Tensor:
     """Return the features that the prior's processes read, of canonical coordinates, `[C, D]`."""
     return torch.from_numpy(sketched(space.features(units))).double()
 

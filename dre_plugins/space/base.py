@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-Units: TypeAlias = Array
+Units: TypeAlias = Array  # coordinates of configurations; any other numbers are an `Array`
 Mask: TypeAlias = NDArray[np.bool_]
 Positions: TypeAlias = NDArray[np.intp]
 Features: TypeAlias = NDArray[np.float32]

@@ -167,7 +167,7 @@ def mutate(space: SearchSpace, parents: Array, n: int, rng: np.random.Generator)
     """Return children of uniformly drawn parents `[Q, P]`, full coordinates `[n, P]`.
 
     At least one active coordinate of a child changes its value. A changed coordinate moves by a
-    Gaussian step (of one scale a child), jumps to a bound, or is drawn anew; values
+    Gaussian step (all steps of a child have one scale), jumps to a bound, or is drawn anew; values
     without an order are always drawn anew, and a value with an order moves by one bin at least.
     Coordinates of the parent's inactive parameters are drawn uniformly.
     """

@@ -71,10 +71,10 @@ class Categorical(_Listed):
     """Values without an order, matched by type and value (`True`, `1` and `1.0` differ).
 
     Args:
-        choices: any Python values, hashable or not, each listed once.
+        choices: Any Python values, hashable or not, each listed once.
 
     Raises:
-        UnsupportedDomainError: no choices, or one of them twice.
+        UnsupportedDomainError: If there are no choices, or one is listed twice.
     """
 
     choices: tuple[Any, ...] = field(compare=False)
@@ -112,12 +112,12 @@ class Ordinal(_Listed):
     Random draws of all values are equally likely; the spacing only affects the feature.
 
     Args:
-        values: the values from lowest to highest, each listed once.
+        values: The values from lowest to highest, each listed once.
         spacing: "equal" by position, "linear" by value, or "log" by the value's logarithm.
 
     Raises:
-        UnsupportedDomainError: no values, one of them twice, or not increasing numbers where the
-            spacing needs them.
+        UnsupportedDomainError: If there are no values, one is listed twice, or they are not the
+            increasing numbers that the spacing needs.
     """
 
     is_ordered = True

@@ -245,13 +245,13 @@ class Float(_Numeric):
     """Real numbers from `low` to `high`, both included.
 
     Args:
-        low: lowest value.
-        high: highest value; with a step, the highest value is the last grid point up to it.
-        scale: where draws are uniform: "linear", "log", or "reverse-log" (1 - x is log-uniform).
-        step: distance of neighbouring values, counted from `low`; None for no grid.
+        low: Lowest value.
+        high: Highest value; with a step, the highest value is the last grid point up to it.
+        scale: Where draws are uniform: "linear", "log", or "reverse-log" (1 - x is log-uniform).
+        step: Distance of neighbouring values, counted from `low`; None for no grid.
 
     Raises:
-        UnsupportedDomainError: bounds, scale or step that give no range.
+        UnsupportedDomainError: If bounds, scale and step give no range.
 
     Examples:
         >>> Float(0.0, 1.0, step=0.1).from_unit(0.3)
@@ -290,13 +290,13 @@ class Integer(_Numeric):
     """Whole numbers from `low` to `high`, both included, of any size.
 
     Args:
-        low: lowest value.
-        high: highest value; with a step, the highest value is the last grid point up to it.
+        low: Lowest value.
+        high: Highest value; with a step, the highest value is the last grid point up to it.
         scale: "linear", or "log" with the bounds widened by half a step before the logarithm.
-        step: distance of neighbouring values, counted from `low`.
+        step: Distance of neighbouring values, counted from `low`.
 
     Raises:
-        UnsupportedDomainError: bounds, scale or step that give no range.
+        UnsupportedDomainError: If bounds, scale and step give no range.
     """
 
     low: int
@@ -334,12 +334,12 @@ class Normal(_Numeric):
     """Normally distributed numbers, cut at four standard deviations.
 
     Args:
-        mean: centre of the distribution.
-        sd: standard deviation, positive.
-        step: round draws to multiples of `step` (not counted from the mean); None for no grid.
+        mean: Centre of the distribution.
+        sd: Standard deviation, positive.
+        step: Round draws to multiples of `step` (not counted from the mean); None for no grid.
 
     Raises:
-        UnsupportedDomainError: a mean, deviation or step that gives no distribution.
+        UnsupportedDomainError: If mean, deviation and step give no distribution.
     """
 
     mean: float

@@ -1,11 +1,11 @@
 """Predictions of processes at few candidates, with derivatives in closed form.
 
-A search along the gradient asks for both ten times a suggestion, for two candidates. Autograd's
-bookkeeping would take most of that time, so the derivatives are in closed form, and in NumPy: with
-ten parameters the search takes 6 instead of 38 ms. `tests/recommend/test_derivatives.py`
-compares them with finite differences.
+A search along the gradient asks for predictions and derivatives ten times a suggestion, for two
+candidates. Autograd's bookkeeping would take most of that time, so the derivatives are in closed
+form, and in NumPy: with ten parameters the search takes 6 instead of 38 ms.
+`tests/recommend/test_derivatives.py` compares them with finite differences.
 
-Notation: see `processes`, for one task; `K` candidates.
+Notation: see `processes`, for one task.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dre_plugins.universal.processes import MARGIN, MIN_VARIANCE, Processes, terms
 
 Array: TypeAlias = NDArray[np.float64]
-# From derivatives by means and variances, each `[H, K]`, to those by features `[K, D]`.
+# From derivatives by means and variances, each `[H, C]`, to those by features `[C, D]`.
 ByFeatures: TypeAlias = Callable[[Array, Array], Array]
 
 
@@ -44,7 +44,7 @@ class DifferentiablePosterior:
         self._inverse_roots = inverse_roots.mT.numpy()  # transposed `[H, N, N]`
 
     def __call__(self, features: Array) -> tuple[Array, Array, ByFeatures]:
-        """Return means and variances `[H, K]` at features `[K, D]`, and their chain rule.
+        """Return means and variances `[H, C]` at features `[C, D]`, and their chain rule.
 
         This is a function that takes derivatives by both back to features, see `ByFeatures`.
         """
@@ -52,7 +52,7 @@ class DifferentiablePosterior:
         rows = warped * self._inverse
         products = rows @ self._trials.swapaxes(-1, -2)
         squares = np.square(rows).sum(-1)[..., None] + self._squares - 2.0 * products
-        distance = np.sqrt(np.maximum(squares, 0.0))  # [H, K, N]
+        distance = np.sqrt(np.maximum(squares, 0.0))  # [H, C, N]
         decay = self._amplitudes[..., None] * np.exp(-distance)
         local = (1.0 + distance + np.square(distance) / 3.0) * decay
         trend, by_warped = _terms(warped)
@@ -80,7 +80,7 @@ class DifferentiablePosterior:
         return means, np.maximum(variances, MIN_VARIANCE), derivatives
 
     def _warped(self, features: Array) -> tuple[Array, Array]:
-        """Return warped features `[K, D]` and their derivatives, see `processes.warped`."""
+        """Return warped features `[C, D]` and their derivatives, see `processes.warped`."""
         first, second = self._exponents
         inside = np.clip(features, MARGIN, 1.0 - MARGIN)
         power = inside**first
@@ -91,7 +91,7 @@ class DifferentiablePosterior:
 
 
 def _terms(warped: Array) -> tuple[Array, Array]:
-    """Return terms of the trend `[K, 2 D]`, see `processes.terms`, and their derivatives."""
+    """Return terms of the trend `[C, 2 D]`, see `processes.terms`, and their derivatives."""
     inside = np.clip(warped, 0.0, 1.0)
     centred, moves = 2.0 * inside - 1.0, inside == warped
     values = [math.sqrt(3.0) * centred, math.sqrt(5.0) * (1.5 * np.square(centred) - 0.5)]
@@ -100,9 +100,9 @@ def _terms(warped: Array) -> tuple[Array, Array]:
 
 
 def mixed(logs: Array) -> tuple[Array, Array]:
-    """Return the logarithm of the sum over processes `[K]`, and shares of the sum `[H, K]`.
+    """Return the logarithm of the sum over processes `[C]`, and shares of the sum `[H, C]`.
 
-    The shares are the derivatives of the former by the logarithms `[H, K]`.
+    The shares are the derivatives of the former by the logarithms `[H, C]`.
     """
     largest = logs.max(0)
     shares = np.exp(logs - largest)

@@ -79,8 +79,8 @@ class Processes:
     def conditioned(cls, hypotheses: Hypotheses, features: Tensor, targets: Tensor) -> Processes:
         """Return the processes of some hypotheses, conditioned on trials.
 
-        These have features `[B, N, D]` from 0 to 1, and targets `[B, N]` that are about
-        standardised.
+        The trials have features `[B, N, D]` from 0 to 1, and targets `[B, N]` of a mean of about 0
+        and a variance of about 1.
         """
         hypotheses = hypotheses.double()
         inputs = warped(features.double(), hypotheses.warps)
@@ -127,8 +127,8 @@ class Processes:
 
         It is by lengthscales `[B, H, D]`, by trends `[B, H, 2 D]`, by amplitudes and by noises
         `[B, H]`. With K the covariance, a = K⁻¹ z and G = K⁻¹ − a aᵀ, it is −½ Σ Gᵢⱼ Kᵢⱼ′ over all
-        pairs of trials, where K′ is the derivative of K. That by a lengthscale is the slope times
-        (xᵢ − xⱼ)²; multiplied out, one product for all lengthscales.
+        pairs of trials, where K′ is the derivative of K. For a lengthscale K′ is the slope times
+        (xᵢ − xⱼ)², which is multiplied out, so that one matrix product serves all lengthscales.
         """
         residual = torch.cholesky_inverse(self.roots) - self.solved @ self.solved.mT
         inputs = self.inputs[:, None] / self.hypotheses.lengthscales.exp()[:, :, None]

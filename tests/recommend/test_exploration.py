@@ -13,10 +13,11 @@ from dre_plugins.recommend.schedule import (
     EXPLORATION_PATIENCE as PATIENCE,
     is_exploration_due,
 )
-from dre_plugins.recommend.search import BLOCK, far_half
+from dre_plugins.recommend.search import BLOCK, N_SOBOL, CandidateSearch, far_half
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, SearchSpace
+from dre_plugins.space.rules import Rule
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "branch": Categorical(("a", "b", "c"))})
 
@@ -61,6 +62,15 @@ def test_far_from_many_trials_is_far_from_the_nearest() -> None:
 def test_something_is_always_far() -> None:
     candidates = torch.tensor([[1.0], [1.0], [0.0]])
     assert far_half(candidates, 2, torch.zeros(1, 1)).tolist() == [True, True, False]
+
+
+def test_only_spread_points_say_what_is_far_if_a_rule_refuses_many() -> None:
+    space, best = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}), np.full((1, 2), 0.1)
+    search = CandidateSearch(Rule(space, lambda c: c["x"] + c["y"] < 1.2), None, seed=0)
+    far = search.far(best, best, np.random.default_rng(0))
+    spread = search.rule.spread(N_SOBOL, np.random.default_rng(0), np.full(2, np.nan))
+    limit = np.median(np.linalg.norm(spread - best, axis=1))
+    assert np.linalg.norm(far - best, axis=1).min() > limit - 1e-6
 
 
 def settled(n: int) -> list[Trial]:

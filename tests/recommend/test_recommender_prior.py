@@ -31,6 +31,11 @@ class FixedPrior(PriorLike):
         return AlignedPrior(ensemble, space.features, self.favourites)
 
 
+class NoPrior(FixedPrior):
+    def on(self, space: SearchSpace) -> None:
+        return None
+
+
 def recommender_of(prior: FixedPrior | None, **settings) -> Recommender:
     return Recommender(SPACE, RecommenderSettings(preset=PRESET, **settings), seed=0, prior=prior)
 
@@ -193,3 +198,9 @@ def test_running_trials_count_once_among_those_that_check_the_prior() -> None:
 def test_a_list_without_any_prior_is_refused(make) -> None:
     with pytest.raises(ValueError, match=r"prior must be a prior for one objective.*None, None"):
         make(SPACE, prior=[None, None])
+
+
+@pytest.mark.parametrize("prior", [NoPrior(), [NoPrior(), None]])
+def test_priors_that_do_not_apply_are_as_none(prior) -> None:
+    recommender = Recommender(SPACE, RecommenderSettings(preset=PRESET), seed=0, prior=prior)
+    assert recommender.suggest((), index=0)[0].source == "random"

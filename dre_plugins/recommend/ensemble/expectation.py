@@ -16,7 +16,7 @@ from dre_plugins.recommend.ensemble.trust import trust
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Array, Units
 
 
 class Expectation:
@@ -50,14 +50,14 @@ class Expectation:
         self._n_reference = len(reference)
         self._evidence = evidence
 
-    def shares(self, units: Units) -> Units:
+    def shares(self, units: Units) -> Array:
         """Return ranks as a share of the reference, 0 = best, `[N, P]` -> `[A, N]`."""
         if not len(units):
             return np.empty((len(self._mixtures), 0))
         ranks = [mixture.mean_ranks(units) for mixture in self._mixtures]
         return np.reshape(ranks, (len(self._mixtures), len(units))) / self._n_reference
 
-    def features(self, units: Units) -> Units:
+    def features(self, units: Units) -> Array:
         """Return logarithms of ranks, on a scale from 0 = best to 1, `[N, P]` -> `[N, A]`.
 
         On the logarithmic scale the configurations that a prior ranks best, among which the search
@@ -86,7 +86,7 @@ class Expectation:
 
     @property
     def n_members(self) -> int:
-        """Return how many members an ensemble has: as many as the priors have in common."""
+        """Return how many members an ensemble has: as many as the smallest of the priors has."""
         numbers = [prior.ensemble.settings.n_members for prior in self.priors if prior is not None]
         return min(numbers, default=self._default_members)
 

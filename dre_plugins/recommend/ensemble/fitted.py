@@ -19,7 +19,7 @@ from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.lists import TrialList, select_fantasies, with_fantasies
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import with_fixed
 
 # Share of the steps of a fit that are taken when fantasies are added to a fitted ensemble.
@@ -77,7 +77,7 @@ class FittedEnsemble:
             return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
         preset = get_preset(self.settings.preset)
         gain = ACQUISITIONS[self.settings.acquisition or preset.acquisition](ranks, incumbent)
-        if self.gain_weights.are_equal:
+        if self.gain_weights.are_one:
             return gain
         # A small weight must not raise a negative acquisition.
         return (gain - gain.min().clamp_max(0.0)) * log_weights.exp()
@@ -113,7 +113,7 @@ class FittedEnsemble:
 
     # ---- what plots and reports ask
 
-    def predicted(self, units: Units) -> tuple[Units, Units]:
+    def predicted(self, units: Units) -> tuple[Array, Array]:
         """Return mean ranks `[C]`, 1 = best of the reference, and their standard errors `[C]`.
 
         Members that were fitted to the same trials are overconfident: their disagreement is
@@ -121,13 +121,13 @@ class FittedEnsemble:
         """
         return self.tempered(self.ranks(units))
 
-    def tempered(self, ranks: torch.Tensor) -> tuple[Units, Units]:
+    def tempered(self, ranks: torch.Tensor) -> tuple[Array, Array]:
         """Return mean `[C]` and standard error `[C]` of ranks `[M, C]`, see `predicted`."""
         mean, spread = rank_statistics(ranks)
         error = get_preset(self.settings.preset).tempering * spread
         return mean.numpy().astype(np.float64), error.numpy().astype(np.float64)
 
-    def acquisition_values(self, units: Units) -> Units:
+    def acquisition_values(self, units: Units) -> Array:
         """Return the acquisition `[C]`, constraints and costs included."""
         values = self.acquisition(self.predictions(units), self.incumbent_ranks())
         return values.numpy().astype(np.float64)
@@ -180,4 +180,4 @@ def fit_ensemble(
 def _reference(search: CandidateSearch, lists: Sequence[TrialList], units: Units) -> Units:
     """Return the reference points `[K, P]` of fitted members."""
     observed = lists[0].trials if lists else np.empty(0, dtype=np.intp)
-    return search.resolving(units[observed])
+    return search.reference_with(units[observed])

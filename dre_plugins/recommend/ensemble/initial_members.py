@@ -20,15 +20,15 @@ from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.mixture import JointPart, Members, Part
-from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.schedule import DISTRUSTED
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space.base import Features, Positions, Units
 
-# Members that rank by one objective each, of all objectives together.
+# Largest number of members that rank by a single objective, over all objectives.
 MAX_SINGLE = 20
 
 
@@ -139,9 +139,9 @@ def disagreement(scores: torch.Tensor, ranks: torch.Tensor) -> torch.Tensor:
 def draw_tasks(
     wrong: torch.Tensor, n_trials: int, n_members: int, rng: np.random.Generator
 ) -> Positions:
-    """Draw a past task for each member `[M]`, in proportion to the weights and a random order.
+    """Draw a past task for each member `[M]`, more often the fewer pairs it orders wrongly.
 
-    `wrong` is the `disagreement` of each task `[T]`.
+    `wrong` is the `disagreement` of each task `[T]`. The order of the result is random.
     """
     weights = torch.softmax(-SHARPNESS * n_trials * wrong.double(), dim=0).numpy()
     # Evenly spaced quantiles: ten independent draws would often leave out a likely task.

@@ -38,7 +38,7 @@ class Part:
     fitting: FittingSettings
 
     def with_fantasies(self, positions: Positions, units: Units) -> Part:
-        """Return the part unchanged, as its lists hold the fantasies."""
+        """Return the part unchanged, as the lists that `fit` is given hold the fantasies."""
         return self
 
     def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Part:

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Array
 
 # Trust is Φ((agreement - EXPECTED) / error + BENEFIT): .93 for a prior whose agreement with the
 # trials (Kendall's tau) is EXPECTED, and less the more standard errors it lies below.
@@ -22,7 +22,7 @@ BENEFIT = 1.5
 LEAST_WEIGHT = 0.5
 
 
-def agreement(expected: Units, ranks: Units) -> tuple[float, float]:
+def agreement(expected: Array, ranks: Array) -> tuple[float, float]:
     """Return the prior's concordance with the observed order of trials, and its standard error.
 
     `expected` is the prior's rank of each trial as a share of the reference `[N]`, 0 = best;
@@ -50,7 +50,7 @@ def agreement(expected: Units, ranks: Units) -> tuple[float, float]:
     return concordance, math.sqrt(2.0 * (2.0 * n + 5.0) / (9.0 * n * (n - 1.0)))
 
 
-def trust(expected: Units, ranks: Units) -> float:
+def trust(expected: Array, ranks: Array) -> float:
     """Return how far to trust the prior, from 0 (not at all) to 1, see `agreement`."""
     concordance, error = agreement(expected, ranks)
     if math.isinf(error):

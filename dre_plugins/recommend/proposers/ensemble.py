@@ -17,10 +17,11 @@ from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import recombine, with_fixed
 from dre_plugins.space.seen import distinct
 
-# While nothing is observed, mixtures of the best configurations of past tasks replace the search.
-N_MIXINGS = 2
-N_MIXTURES = 256
-N_MIXED = 8
+# While nothing is observed, recombinations of the best configurations of past tasks replace the
+# search: numbers of rounds, of children in each, and of their parents.
+N_ROUNDS = 2
+N_CHILDREN = 256
+N_PARENTS = 8
 
 
 class EnsembleProposer:
@@ -91,9 +92,9 @@ class EnsembleProposer:
         # The favourites of a single objective are no compromise with the others.
         is_blind = not self._evidence.lists and self._has_one_prior
         if is_blind and self._search.table is None:
-            mixed = self._mixed_favourites(favourites, acquisition, request)
-            if mixed is not None:
-                return mixed
+            recombined = self._recombined(favourites, acquisition, request)
+            if recombined is not None:
+                return recombined
         return self._search.pool(
             self._ensemble.predictions,
             acquisition,
@@ -103,7 +104,7 @@ class EnsembleProposer:
             favourites=favourites,
         )
 
-    def _mixed_favourites(
+    def _recombined(
         self, favourites: Units, acquisition: Acquisition, request: Request
     ) -> CandidatePool | None:
         """Return recombinations of the best configurations of past tasks; None if all were tried.
@@ -118,11 +119,11 @@ class EnsembleProposer:
         if not len(donors):
             return None
 
-        def mixtures(parents: Units) -> Units:
-            return rule.kept(with_fixed(recombine(parents, donors, N_MIXTURES, self._rng), fixed))
+        def children(parents: Units) -> Units:
+            return rule.kept(with_fixed(recombine(parents, donors, N_CHILDREN, self._rng), fixed))
 
         predict = self._ensemble.predictions
-        return evolved(donors, predict, acquisition, N_MIXINGS, N_MIXED, mixtures)
+        return evolved(donors, predict, acquisition, N_ROUNDS, N_PARENTS, children)
 
     def _favourites(self) -> Units:
         """Return the best configurations of past tasks `[F, P]`, open parameters drawn."""

@@ -28,7 +28,7 @@ class MixtureImprovement:
         self._best = best
 
     def __call__(self, features: Array) -> tuple[Array, Array]:
-        """Return the logarithms `[K]` at features `[K, D]`, and their derivatives `[K, D]`."""
+        """Return the logarithms `[C]` at features `[C, D]`, and their derivatives `[C, D]`."""
         means, variances, derivatives = self._posterior(features)
         logs, by_mean, by_variance = log_improvements(means, variances, self._best)
         total, shares = mixed(logs + self._log_weights)
@@ -38,7 +38,7 @@ class MixtureImprovement:
 def log_improvements(means: Array, variances: Array, best: float) -> tuple[Array, Array, Array]:
     """Return ln(σ (φ(u) + u Φ(u))) with u = (μ − best) / σ, and its derivatives by μ and σ².
 
-    All are `[H, K]`. See `engine.acquisition.log_expected_improvement`.
+    All are `[H, C]`. See `engine.acquisition.log_expected_improvement`.
     """
     deviations = np.sqrt(variances)
     u = (means - best) / deviations

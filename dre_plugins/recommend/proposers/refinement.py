@@ -4,7 +4,7 @@ Mutations find the basin of a maximum and seldom its bottom: on a bowl of seven 
 value after 20 trials is half as far from the optimum with these steps
 (docs/decisions/refinement.md).
 
-Notation: see docs/architecture.md; `K` candidates, `A` continuous parameters.
+Notation: see docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def refined(
     fixed: Units,
     acquisition: Callable[[Array], tuple[Array, Array]],
 ) -> Units:
-    """Return candidates moved to where an acquisition is larger `[K, P]`.
+    """Return candidates moved to where an acquisition is larger `[C, P]`.
 
     Only continuous parameters that are active and not among the fixed coordinates `[P]` move,
-    within their bounds. Of features `[K, D]` the acquisition returns its values `[K]` and their
-    derivatives `[K, D]`.
+    within their bounds. Of features `[C, D]` the acquisition returns its values `[C]` and their
+    derivatives `[C, D]`.
     """
     place_of = {
         column: place for column, place in space.continuous.items() if np.isnan(fixed[column])

@@ -1,7 +1,7 @@
-"""Start-up suggestions: members of a portfolio, or points of a scrambled Sobol sequence.
+"""Start-up suggestions: a learner's portfolio, or points of a scrambled Sobol sequence.
 
-Members of the portfolio of a learner complement each other: on most data sets at least one of them
-is good. Every fourth trial remains a point of the Sobol sequence, in case the names of the
+The configurations of a portfolio complement each other: on most data sets at least one of them is
+good. Every fourth trial remains a point of the Sobol sequence, in case the names of the
 parameters mislead (lab/2026-11-24-portfolio.md).
 """
 
@@ -22,7 +22,7 @@ from dre_plugins.space.seen import Seen, distinct
 N_DRAWS = 64
 # Where there is a portfolio, the last one of this many suggestions is a Sobol point.
 SOBOL_EVERY = 4
-# Members that differ by less than this in all coordinates count as the same trial.
+# Configurations of a portfolio that differ by less than this in all coordinates count as equal.
 APART = 0.05
 
 
@@ -46,11 +46,11 @@ class SpaceFilling:
         return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
 
     def _portfolio_point(self, request: Request) -> Units | None:
-        """Return the portfolio's member `[P]`; None if it was tried, or breaks the rule."""
-        rule, member = self.batch.rule, self.batch.portfolio[request.index]
+        """Return a point of the portfolio `[P]`; None if it was tried, or breaks the rule."""
+        rule, known = self.batch.rule, self.batch.portfolio[request.index]
         space = rule.space
         point = start_up_point(space, request.index, self.seed)
-        units = with_fixed(np.where(np.isnan(member), point, member)[None], request.fixed)
+        units = with_fixed(np.where(np.isnan(known), point, known)[None], request.fixed)
         units = rule.kept(units)
         is_new = distinct(space.canonical(units), request.seen)
         return units[0] if is_new.any() else None
@@ -76,30 +76,31 @@ class SpaceFilling:
         return (left[0], True) if len(left) else (draws[0], False)
 
 
-def portfolio_trials(members: Units, tried: Units, numbers: range) -> dict[int, Units]:
-    """Return the member for each suggestion, by number; Sobol points have none.
+def portfolio_trials(portfolio: Units, tried: Units, numbers: range) -> dict[int, Units]:
+    """Return the portfolio's coordinates `[P]` for suggestions, by number; Sobol points have none.
 
-    Members that are near a trial or near an earlier member are left out. The others are assigned
-    to suggestions in order, so that workers which ask at the same time get different ones.
+    Configurations that are near a trial or near an earlier one of the portfolio are left out. The
+    others are assigned to suggestions in order, so that workers which ask at the same time get
+    different ones.
 
     Args:
-        members: Coordinates in order `[F, P]`, NaN where a member leaves a parameter open.
+        portfolio: Coordinates in order `[F, P]`, NaN where one leaves a parameter open.
         tried: Coordinates of the trials that have begun `[N, P]`, NaN for inactive parameters.
         numbers: Numbers of the suggestions.
     """
-    remaining = np.empty((0, members.shape[1]))
-    for member in members:
-        is_given = ~np.isnan(member)
+    remaining = np.empty((0, portfolio.shape[1]))
+    for units in portfolio:
+        is_given = ~np.isnan(units)
         others = np.concatenate([tried, remaining])[:, is_given]
-        is_near = np.abs(others - member[is_given]) < APART
-        # A member's trial lacks what is inactive by the parameters that the member leaves open.
+        is_near = np.abs(others - units[is_given]) < APART
+        # A trial of the portfolio lacks what is inactive by the parameters that were left open.
         trials = is_near[: len(tried)]
         trials |= np.isnan(tried[:, is_given]) & trials.any(axis=1, keepdims=True)
         if not is_near.all(axis=1).any():
-            remaining = np.concatenate([remaining, member[None]])
+            remaining = np.concatenate([remaining, units[None]])
     free = [n for n in range(len(tried), numbers.stop) if n % SOBOL_EVERY != SOBOL_EVERY - 1]
     assigned = zip(free, remaining, strict=False)
-    return {number: member for number, member in assigned if number in numbers}
+    return {number: units for number, units in assigned if number in numbers}
 
 
 def completed(space: SearchSpace, units: Units, number: int, seed: int) -> Units:

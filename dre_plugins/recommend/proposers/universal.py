@@ -20,7 +20,6 @@ from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.gain_weights import GainWeights
@@ -30,6 +29,7 @@ from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.improvement import MixtureImprovement
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
+from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.recommend.universal_prior import network_for
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import with_fixed
@@ -77,7 +77,7 @@ class UniversalProposer:
         eligible = evidence.may_be_incumbent_in(observed)
         order = np.lexsort([-observed.ranks, ~eligible])
         self._elite = units[order[:N_PARENTS]]
-        self._reference = search.resolving(units)
+        self._reference = search.reference_with(units)
         self._eligible = torch.from_numpy(eligible)
         broken = units[:0]
         if len(units) >= MIN_TRIALS:
@@ -251,7 +251,7 @@ def _log_density(fit: tuple[Targets, Processes, torch.Tensor]) -> float:
     return targets.log_factor + float(processes.mixture_log_likelihood)
 
 
-def possible_targets(values: Units, ranks: Units) -> tuple[Targets, ...]:
+def possible_targets(values: Array, ranks: Array) -> tuple[Targets, ...]:
     """Return the targets that the processes can be conditioned on, see `universal.targets`.
 
     Values alone are among them only if they tell apart all that the order does. Final values `[N]`

@@ -4,7 +4,7 @@ from small_spaces import told
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell
-from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
+from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space import Categorical
 
 

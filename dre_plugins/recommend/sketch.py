@@ -1,4 +1,4 @@
-"""A bound on the number of features that members read: of more, a count sketch is taken.
+"""A bound on the number of features that surrogates read: of more, a count sketch is taken.
 
 A space of 300 categorical parameters with ten choices each has 3000 features, too many to learn
 from a hundred trials. A count sketch (Charikar et al., 2002), which HeSBO uses in Bayesian
