@@ -156,7 +156,7 @@ class Recommender:
                 the suggestions of workers with the same history and seed differ.
             fixed: Given values by parameter name; the model chooses the other parameters.
             candidates: Canonical coordinates of the only configurations that may be suggested
-                `[C, P]`, as rows of a table, after fixed values are put in; None: the whole space.
+                `[C, P]`, such as the rows of a table, with fixed values put in; None: the space.
             is_whole: Trials that stand for every configuration that agrees with them on their
                 parameters, because the objective asks for no further ones (define-by-run) `[N]`;
                 None: no trial.
