@@ -216,8 +216,8 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
         """Evaluate the constraints and tell the independent sampler."""
-        has_ended = state in conversion.ENDED
-        known = self._constraints.state(study, trial) if has_ended else trial
+        has_succeeded = state in conversion.SUCCEEDED
+        known = self._constraints.state(study, trial) if has_succeeded else trial
         is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
         if is_attribute and cost_of(trial, self._cost) is None:
             self._reporter.warn_of_cost(study, trial, self._cost)
