@@ -76,7 +76,7 @@ class StudyRules:
     ) -> Rule:
         """Return the rule on a search space, or one that allows all if fixed values break it.
 
-        It is cached as long as the space is the same. To the space belong constants: parameters
+        It is cached as long as the space is the same. The space includes constants: parameters
         that all `others`, the trials so far, have asked for with the same single value or with
         one that another sampler fixes.
         """
@@ -146,7 +146,7 @@ class StudyRules:
     def _first(self, study: Study, trial: FrozenTrial, name: str, draws: Iterator[Any]) -> Any:
         """Return the first value that the rule allows beside the trial's others.
 
-        Those are given, suggested or sampled. Where given values break the rule, any value does.
+        Others are given, suggested or sampled. If given values break the rule, the first is taken.
         """
         first, rule = next(draws), self._of(study)
         if self._valid is None or _is_broken_by(trial, rule):
