@@ -33,7 +33,7 @@ def plot_calibration(
     """Plot true against predicted ranks of trials, by cross-validation.
 
     Each fifth of the trials is predicted by an ensemble that was fitted to the others. True ranks
-    are those among the study's trials. The title says how many lie in the predicted intervals.
+    are those among the study's trials. The title says what share lies in the predicted intervals.
 
     Args:
         study: A study with at least ten trials that have a value, of any sampler; for the other

@@ -162,7 +162,8 @@ class _Slice:
     @classmethod
     def of(cls, fitted: Fitted, params: str | Sequence[str]) -> _Slice:
         names = [params] if isinstance(params, str) else [*params]
-        is_one_or_two = len(names) in (1, 2) and len(set(names)) == len(names)
+        are_names = all(isinstance(name, str) for name in names)
+        is_one_or_two = are_names and len(names) in (1, 2) and len(set(names)) == len(names)
         require(is_one_or_two, "params", params, "the name of one parameter, or of two")
         n_points = N_POINTS if len(names) == 1 else N_POINTS_IN_PLANE
         axes = tuple(axis_of(fitted.space, name, n_points) for name in names)

@@ -75,7 +75,7 @@ class Task:
             if array.shape != shape:
                 raise ValueError(
                     f"Task {self.name!r}: {key} has shape {array.shape}, not {shape}; "
-                    "give one row an evaluation and one column a parameter."
+                    "give one row for each evaluation, one column for each parameter."
                 )
         if (~np.isnan(self.values) & self.failed).any():
             raise ValueError(f"Task {self.name!r}: what failed must have the value NaN.")

@@ -83,7 +83,7 @@ class Prior:
         mapping: Name in a study's space to name in this one, where they do not match.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
         portfolio: Canonical coordinates of the first trials of a study whose learner is
-            recognised, in order, `[M, P]`; they complement each other. None: the favourites.
+            recognised, in order, `[F, P]`; they complement each other. None: the favourites.
         remark: Text for the log, such as why the prior was chosen.
         past_studies: Names of the user's studies that it was trained on; not saved in files.
 
@@ -238,7 +238,7 @@ class Prior:
         return scores.double().mean(0).numpy()
 
     def first_trials(self, space: SearchSpace) -> Array:
-        """Return the portfolio as coordinates of a study's space `[M, P]`, see `portfolio`."""
+        """Return the portfolio as coordinates of a study's space `[F, P]`, see `portfolio`."""
         return self._placed(space, self.favourites if self.portfolio is None else self.portfolio)
 
     def _placed(self, space: SearchSpace, units: Array) -> Array:
@@ -254,7 +254,7 @@ class Prior:
         """Return whether the prior knows a parameter of a study, by name, alias or mapping.
 
         Args:
-            others: Other parameters of the study, which tell the learner.
+            others: Other parameters of the study, by which its learner is recognised.
         """
         try:
             links = self._links(SearchSpace({**(others or {}), name: domain}))

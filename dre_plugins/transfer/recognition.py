@@ -131,7 +131,7 @@ def _has_choices(key: str, name: str, domain: Domain) -> bool:
 
 
 def _inside(space: SearchSpace, first: Array) -> Array:
-    """Return first trials `[M, P]` as values of the space, numbers away from the ends."""
+    """Return first trials `[F, P]` as values of the space, numbers away from the ends."""
     domains = [space.domains[name] for name in space.names]
     is_number = [isinstance(domain, (Float, Integer)) for domain in domains]
     inside = first.clip(MARGIN_OF_FIRST, 1.0 - MARGIN_OF_FIRST)

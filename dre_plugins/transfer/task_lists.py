@@ -2,9 +2,9 @@
 
 The entries of every list are shuffled from time to time; supports and queries are slices of it.
 
-Notation: `T` lists (one a task, more where trials were pruned), `N` their entries, `D` features,
-`M` members, `B` lists of one step and member, `L` entries of a query, `S` largest support; see
-docs/architecture.md.
+Notation: `T` lists (one for each task, more where trials were pruned), `N` their entries, `D`
+features, `M` members, `B` lists of one step and member, `L` entries of a query, `S` largest
+support; see docs/architecture.md.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def test_one_parameter_of_the_study_or_two(study):
     for plot in (plot_predicted_ranks, plot_acquisition, plot_members):
         with pytest.raises(ValueError, match=r"params must be among \['rate', .*got 'nothing'"):
             plot(study, "nothing")
-    for params in ([], ["rate", "kind", "depth"], ["rate", "rate"]):
+    for params in ([], ["rate", "kind", "depth"], ["rate", "rate"], [["rate"]]):
         with pytest.raises(ValueError, match="params must be the name of one parameter, or of"):
             plot_predicted_ranks(study, params)
 

@@ -51,7 +51,7 @@ STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.FAIL: TrialState.FAILED,
     OptunaState.RUNNING: TrialState.RUNNING,
 }
-ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
+SUCCEEDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
 
 
 def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True) -> Domain:
@@ -281,7 +281,7 @@ def spanning(
 def _has_settled(name: str, trials: Sequence[FrozenTrial]) -> bool:
     """Return whether the two newest trials that have a parameter asked for the same range.
 
-    It has not if a range has come back, as where branches have ranges of their own.
+    A range that has come back is not settled, as where branches have ranges of their own.
     """
     asked = [t.distributions[name] for t in trials if name in t.distributions]
     ranges = [repr(distribution) for distribution, _ in groupby(asked)]

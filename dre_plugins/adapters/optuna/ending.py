@@ -52,8 +52,8 @@ class ExpectedGainCallback:
     The universal prior is conditioned on all trials. A formula that was fitted to recorded studies
     turns the expected improvement of its best candidate into the expected gain of the next
     `n_ahead` trials. This takes about a tenth of a second after each trial. The study may use any
-    sampler; only what the rule `valid` of a `DRESampler` allows can be a gain. If it is continued,
-    it stops after its next trial unless the expectation has changed.
+    sampler; only what the rule `valid` of a `DRESampler` allows can be a gain. A study that
+    is continued stops after its next trial unless the expectation has changed.
 
     Args:
         n_ahead: Number of next trials whose gain is considered, at least 1.

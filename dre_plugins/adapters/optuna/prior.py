@@ -95,7 +95,7 @@ class PriorSource:
         self._whole = StudyPrior(learnt_prior(past_studies, logger))
 
     def begin(self, study: Study) -> None:
-        """Say that a trial begins; what takes seconds is done before."""
+        """Train the prior of a study, if it needs one of its own, before its first trial."""
         self._given_for(study)
 
     def end(
@@ -240,7 +240,7 @@ class StudyPrior:
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain]) -> bool:
-        """Return whether a prior knows a parameter; the study's `others` tell the learner."""
+        """Return whether a prior knows a parameter; the study's `others` show the learner."""
         return any(prior.knows(name, domain, others) for prior in self._trained())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna.attributes import TrialReporter, end_as_failed
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
-from dre_plugins.adapters.optuna.conversion import ENDED, fixed_by_sampler, given_to
+from dre_plugins.adapters.optuna.conversion import SUCCEEDED, fixed_by_sampler, given_to
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.configurations import within
 from dre_plugins.space import Constant, Domain
@@ -76,19 +76,19 @@ class StudyRules:
     ) -> Rule:
         """Return the rule on a search space, or one that allows all if fixed values break it.
 
-        It is cached as long as the space is the same. To the space belong constants: parameters
+        It is cached as long as the space is the same. The space includes constants: parameters
         that all `others`, the trials so far, have asked for with the same single value or with
         one that another sampler fixes.
         """
         fixed: dict[str, Any] = {}
         if self._valid is not None:
-            ended = [other for other in others if other.state in ENDED]
+            succeeded = [other for other in others if other.state in SUCCEEDED]
             fixed, _ = fixed_by_sampler(study, trial, space.domains, others)
-            shared = {n: v for n, v in fixed.items() if all(n in t.params for t in ended)}
+            shared = {n: v for n, v in fixed.items() if all(n in t.params for t in succeeded)}
             constants = {n: Constant(v) for n, v in shared.items()}
             # The domains come first for the order, and last as what is searched is no constant,
-            # even if all trials that have ended have one value of it.
-            domains = {**space.domains, **_constants_of(ended), **constants, **space.domains}
+            # even if all trials that succeeded have one value of it.
+            domains = {**space.domains, **_constants_of(succeeded), **constants, **space.domains}
             space = SearchSpace(domains, space.conditions, space.optional, space.spans)
         rule = self._of(study)  # another thread may replace it
         if rule.space != space:
@@ -146,7 +146,7 @@ class StudyRules:
     def _first(self, study: Study, trial: FrozenTrial, name: str, draws: Iterator[Any]) -> Any:
         """Return the first value that the rule allows beside the trial's others.
 
-        Those are given, suggested or sampled. Where given values break the rule, any value does.
+        Others are given, suggested or sampled. If given values break the rule, the first is taken.
         """
         first, rule = next(draws), self._of(study)
         if self._valid is None or _is_broken_by(trial, rule):

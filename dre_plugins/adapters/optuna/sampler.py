@@ -203,7 +203,7 @@ class DRESampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Mark enqueued trials."""
+        """Prepare for a trial that begins, and mark it if it is enqueued."""
         self._process.begin(study, trial)
         self._past.begin(study)
         if attributes.ENQUEUED_KEY in trial.system_attrs:
@@ -215,9 +215,9 @@ class DRESampler(BaseSampler):
     def after_trial(
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
-        """Evaluate the constraints and tell the independent sampler."""
-        has_ended = state in conversion.ENDED
-        known = self._constraints.state(study, trial) if has_ended else trial
+        """Evaluate the constraints, record the trial and tell the independent sampler."""
+        has_succeeded = state in conversion.SUCCEEDED
+        known = self._constraints.state(study, trial) if has_succeeded else trial
         is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
         if is_attribute and cost_of(trial, self._cost) is None:
             self._reporter.warn_of_cost(study, trial, self._cost)
@@ -253,7 +253,7 @@ class DRESampler(BaseSampler):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return every parameter that any trial of the study has asked for."""
+        """Announce a choice, and return every parameter that a trial of the study asked for."""
         self._reporter.warn_if(claims.announce(study, trial), study, trial)
         return conversion.union_of_distributions(self._process.read(study, trial))
 

@@ -105,7 +105,7 @@ def _studies(source: Source) -> Iterator[tuple[str, Callable[[], optuna.Study]]]
 def _opened(url: str) -> Iterator[BaseStorage]:
     """Open a storage of which the studies can be listed.
 
-    A ValueError without the password says that the URL is invalid, or it cannot be read.
+    A ValueError without the password says that the URL is invalid or the storage unreadable.
     """
     # SQLite would create the file; a URI that begins with "file:" says itself whether it does.
     file = re.match(r"sqlite(?:\+\w+)?:///(?!:memory:|file:)([^?]+)", url)

@@ -224,7 +224,7 @@ def _always(pattern: AnyCondition, parent: Domain) -> list[AnyCondition]:
 
 
 def _is_valid(condition: AnyCondition, parent: Domain) -> bool:
-    """Say whether the merged parent can still be asked."""
+    """Return whether a condition can be stated on the merged domain of its parent."""
     if isinstance(condition, Condition):
         return parent.is_binned and all(map(parent.contains, condition.values))
     try:
