@@ -62,7 +62,7 @@ class PriorLike(Protocol):
         """
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether the prior knows a parameter; the `others` of a study may tell the learner."""
+        """Say whether the prior knows a parameter; a study's `others` may tell the learner."""
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and the prior's others."""

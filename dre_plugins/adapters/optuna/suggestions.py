@@ -1,4 +1,15 @@
-"""What the models suggest for a trial of an Optuna study: for all its parameters, or for one."""
+"""What the models suggest for a trial of an Optuna study: for all its parameters, or for one.
+
+A parameter that is not enqueued gets its value in one of four ways:
+
+from                  when
+--------------------  ------------------------------------------------------------------------
+`suggest`             Earlier trials have had it, and the value is in the range asked for.
+`completed`, model    The value is not in that range: the model chooses again, from the trials
+                      that asked for the same range.
+`completed`, prior    No model has chosen a value, but a prior knows the parameter.
+`sample_independent`  Neither: the sampler draws it, or the independent sampler of the user.
+"""
 
 from __future__ import annotations
 

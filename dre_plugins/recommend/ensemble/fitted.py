@@ -1,4 +1,10 @@
-"""The ensemble fitted to the trials of a study: `fit_ensemble` and its result."""
+"""The ensemble fitted to the trials of a study: `fit_ensemble` and its result.
+
+An `Expectation` ranks by the trained priors alone, and says how far they are trusted. By that,
+`InitialMembers` makes the parts of the ensemble. A `Part` has members that start alike, from one
+prior or untrained; a `JointPart` has members that rank by all objectives, by a `Part` for each.
+`fit_ensemble` fits every part, and a `Mixture` ranks by all of them together.
+"""
 
 from __future__ import annotations
 

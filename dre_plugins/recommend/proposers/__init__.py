@@ -24,7 +24,12 @@ Purpose: TypeAlias = Literal["objective-weights", "space-filling", "ensemble", "
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Hold a call of `Recommender.suggest`, or the part of it that shares a fit."""
+    """Hold a call of `Recommender.suggest`, or the part of it that shares a fit.
+
+    A call for 20 suggestions has two batches. In the first, of 16, each choice is a fantasy of the
+    proposers before the next choice is made. In the second, of 4, those 16 are pending trials, and
+    the choices share a fit: they keep a distance from each other instead.
+    """
 
     evidence: Evidence
     numbers: range  # of the suggestions
