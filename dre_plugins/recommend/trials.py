@@ -1,4 +1,8 @@
-"""The trials of a study in the recommender's terms."""
+"""The trials of a study in the recommender's terms.
+
+The same trials occur in two sequences: `trials` have their present states, and in a `history` they
+are as they count, running ones by their reports so far (`observed_trials`).
+"""
 
 from __future__ import annotations
 
@@ -98,7 +102,7 @@ def feasible(history: Sequence[Trial]) -> NDArray[np.bool_]:
     return np.array([state is ConstraintState.MET for state in states], dtype=np.bool_)
 
 
-def observed_trials(history: Sequence[Trial], stopped: Collection[int] = ()) -> list[Trial]:
+def observed_trials(trials: Sequence[Trial], stopped: Collection[int] = ()) -> list[Trial]:
     """Return the trials with running ones that have reported as if they were stopped now.
 
     Such a trial has failed if its last value is NaN, and is pruned if another one has reported a
@@ -106,9 +110,9 @@ def observed_trials(history: Sequence[Trial], stopped: Collection[int] = ()) -> 
     a scheduler has ended, count in the same way. A running trial is unchanged if it has no report,
     or lacks steps before its last one, which may be folds or problem instances in any order.
     """
-    going = [trial for trial in history if trial.state is not TrialState.FAILED]
+    going = [trial for trial in trials if trial.state is not TrialState.FAILED]
     furthest = max((step for trial in going for step in trial.rungs), default=0.0)
-    complete = (trial.rungs for trial in history if trial.state is TrialState.COMPLETE)
+    complete = (trial.rungs for trial in trials if trial.state is TrialState.COMPLETE)
     fullest = max(complete, key=len, default={})
     return [
         _stopped_now(trial, furthest)
@@ -118,7 +122,7 @@ def observed_trials(history: Sequence[Trial], stopped: Collection[int] = ()) -> 
             or (trial.state is TrialState.RUNNING and not _has_gaps(trial, fullest))
         )
         else trial
-        for number, trial in enumerate(history)
+        for number, trial in enumerate(trials)
     ]
 
 
