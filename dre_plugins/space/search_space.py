@@ -29,15 +29,15 @@ class SearchSpace:
     """Named domains, the conditions under which they are active, and their encodings.
 
     Args:
-        domains: One domain a parameter, in an order that is kept.
+        domains: One domain for each parameter, in an order that is kept.
         conditions: When a parameter is active; several conditions of one parameter must all hold.
         optional: Parameters that may be absent from a configuration for no known reason.
         spans: Lowest and highest unit, by name of a parameter, which have the features 0 and 1; by
             default those of its range. Values observed out of the range need wider ones.
 
     Raises:
-        ValueError: If a domain is none, a condition or `optional` names an unknown parameter or
-            value, or conditions form a cycle.
+        ValueError: If a domain is no `Domain`, a condition or `optional` names an unknown
+            parameter or value, or conditions form a cycle.
 
     Examples:
         >>> from dre_plugins.space import Constant, Float

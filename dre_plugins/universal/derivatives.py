@@ -46,7 +46,8 @@ class DifferentiablePosterior:
     def __call__(self, features: Array) -> tuple[Array, Array, ByFeatures]:
         """Return means and variances `[H, C]` at features `[C, D]`, and their chain rule.
 
-        This is a function that takes derivatives by both back to features, see `ByFeatures`.
+        The chain rule is a function: it turns derivatives with respect to means and variances into
+        derivatives with respect to features, see `ByFeatures`.
         """
         warped, by_feature = self._warped(features)
         rows = warped * self._inverse
@@ -66,8 +67,8 @@ class DifferentiablePosterior:
             of_seen = seen @ self._inverse_roots.swapaxes(-1, -2)
             by_across = by_mean[..., None] * self._solved.swapaxes(-1, -2)
             by_across -= 2.0 * by_variance * of_seen
-            # The derivative by half the squared distance of two rows; times the difference of
-            # the rows it is that by the first of them.
+            # The derivative with respect to half the squared distance of a candidate and a trial.
+            # Their difference times it is the derivative with respect to the candidate.
             pulls = (1.0 + distance) * decay * by_across / -3.0
             by_row = pulls.sum(-1, keepdims=True) * rows - pulls @ self._trials
             by_trend = by_across @ self._terms + 2.0 * by_variance * trend

@@ -146,7 +146,8 @@ class StudyRules:
     def _first(self, study: Study, trial: FrozenTrial, name: str, draws: Iterator[Any]) -> Any:
         """Return the first value that the rule allows beside the trial's others.
 
-        Others are given, suggested or sampled. If given values break the rule, the first is taken.
+        The others are given, suggested or sampled. If the given ones break the rule already, any
+        value will do, and the first one is returned.
         """
         first, rule = next(draws), self._of(study)
         if self._valid is None or _is_broken_by(trial, rule):

@@ -141,8 +141,8 @@ def read_results(
 
 
 def metrics_in(names: Iterable[object]) -> set[str]:
-    """Return the names in reports that a trial has given, not Ray, and that are no parameters."""
-    return {n for n in map(str, names) if not n.startswith("config/")} - _NO_METRICS
+    """Return which of the names in reports are the trials' own: no parameters, none of Ray's."""
+    return {name for name in map(str, names) if not name.startswith("config/")} - _NO_METRICS
 
 
 def trials_in(

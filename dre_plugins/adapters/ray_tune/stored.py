@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ray import cloudpickle
-from ray.tune.search import Repeater, SearchGenerator
+from ray.tune.search import SearchGenerator
 
 from dre_plugins.adapters.ray_tune.history import RayTrials, logger
 from dre_plugins.adapters.ray_tune.sources import ENDED, RECORDS, flat, recorded_in
@@ -26,8 +26,8 @@ from dre_plugins.transfer import archive
 OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
 # Of each trial they hold a text of JSON with this line while it runs; its parameters are indented.
 RUNNING = json.dumps(json.dumps({"status": "RUNNING"}, indent=2)[1:-2])[1:-1].encode()
-# What it stores about the wrappers of a search holds this name of one that repeats trials.
-REPEATER = f"name:{Repeater.__name__}".encode()
+# What Ray stores about the wrappers of a search contains this attribute of a `Repeater`.
+REPEATER = b"_trial_id_to_group"
 # All that reading these files may raise; of their objects, classes may be gone.
 _DAMAGES = (ImportError, OSError, pickle.UnpicklingError, *archive.DAMAGES)
 

@@ -237,7 +237,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     ) -> int | None:
         """Return the number of a trial in the study, or None if nothing can be learnt of it.
 
-        A stopped trial runs again, with its reports, if it `is_resumed`.
+        If it `is_resumed`, a stopped trial runs again and keeps its reports.
         """
         if config is not None and self._by_trial_id.get(trial_id, (None,))[0] != self._key(config):
             self.on_trial_add(trial_id, config)

@@ -18,7 +18,7 @@ from dre_plugins.space.candidates import recombine, with_fixed
 from dre_plugins.space.seen import distinct
 
 # While nothing is observed, recombinations of the best configurations of past tasks replace the
-# search: numbers of rounds, of children in each, and of their parents.
+# search: the numbers of rounds, and of children and parents in each round.
 N_ROUNDS = 2
 N_CHILDREN = 256
 N_PARENTS = 8

@@ -191,13 +191,11 @@ def test_a_search_that_knows_more_than_ray_keeps_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("set_index", [True, False])
-def test_a_repeater_that_was_restored_in_the_middle_hands_on_means(
-    tmp_path: Path, set_index: bool
-) -> None:
+def test_a_repeater_restored_in_the_middle_hands_on_means(tmp_path: Path, set_index: bool) -> None:
     """It tells the mean of several trials under the name of the first, once all have ended."""
-    before, again = [
-        SearchGenerator(Repeater(worker.begun(worker.MIXED_SPACE), 2, set_index)) for _ in range(2)
-    ]
+    of_user = type("OfUser", (Repeater,), {})
+    searches = [worker.begun(worker.MIXED_SPACE) for _ in range(3)]
+    before, again, last = (SearchGenerator(of_user(s, 2, set_index)) for s in searches)
     configs = {name: before.searcher.suggest(name) or {} for name in ("t0", "t1", "t2")}
     trials: Trials = {"t1": ("RUNNING", configs["t1"], {})}
     for name, value in (("t0", 1.0), ("t2", 5.0)):  # the other one of t2 has not begun
@@ -205,9 +203,13 @@ def test_a_repeater_that_was_restored_in_the_middle_hands_on_means(
     stored(tmp_path, trials, before)
     again.restore_from_dir(str(tmp_path))
     assert again.searcher.suggest("t3") == before.searcher.suggest("t3")
-    for name, value in (("t1", 3.0), ("t3", 7.0)):
-        ended(again, name, configs["t0"], value)
-    assert [trial.value for trial in worker.trials(again.searcher.searcher)] == [2.0, 6.0]
+    trials["t1"] = ended(again, "t1", configs["t0"], 3.0)
+    again.on_trial_complete("t3", None, error=True)  # the mean of the others counts
+    trials["t3"] = ("ERROR", configs["t2"], {})
+    stored(tmp_path, trials, again)
+    last.restore_from_dir(str(tmp_path))
+    for search in searches[1:]:
+        assert [trial.value for trial in worker.trials(search)] == [2.0, 5.0]
 
 
 def test_repeats_count_where_they_may_have_been_suggested(tmp_path: Path) -> None:
