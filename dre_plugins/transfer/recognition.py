@@ -17,7 +17,7 @@ from dre_plugins.space import Constant, Float, Integer
 from dre_plugins.space.base import Array, Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
-from dre_plugins.transfer.spaces.conversion import number_of
+from dre_plugins.transfer.spaces.conversion import parsed_number
 from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, without_learner
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _ends(name: str, domain: Domain) -> tuple[float, float] | None:
     if isinstance(domain, (Float, Integer)):
         ends = np.array([domain.low, domain.high], dtype=np.float64)
     else:
-        ends = np.array([number_of(value) for value in domain.all_values()])
+        ends = np.array([parsed_number(value) for value in domain.all_values()])
         if not ends.size or np.isnan(ends).any():
             return None
     change = change_of(name, without_learner(name))

@@ -23,7 +23,7 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 from dre_plugins.adapters.common.domains import choice_of
 from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
-from dre_plugins.recommend.trials import Trial, TrialState, number_of as real_of
+from dre_plugins.recommend.trials import Trial, TrialState, number_of
 from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError
 from dre_plugins.space.base import (
     FARTHEST,
@@ -141,7 +141,7 @@ def are_alike(distribution: BaseDistribution, other: BaseDistribution) -> bool:
     return getattr(distribution, "log", False) == getattr(other, "log", False)
 
 
-def number_of(distribution: BaseDistribution, value: Any) -> float:
+def internal_number(distribution: BaseDistribution, value: Any) -> float:
     """Return Optuna's internal representation, without confusing 1, 1.0 and True."""
     if isinstance(distribution, CategoricalDistribution):
         for index, choice in enumerate(distribution.choices):
@@ -150,7 +150,7 @@ def number_of(distribution: BaseDistribution, value: Any) -> float:
     return distribution.to_internal_repr(value)
 
 
-def numbers_of(trial: FrozenTrial) -> dict[str, float]:
+def internal_numbers(trial: FrozenTrial) -> dict[str, float]:
     """Return the parameters of a trial in internal representation, NaN where there is none.
 
     Those of a running trial include parameters that it has claimed and not asked for yet. A claim
@@ -158,7 +158,7 @@ def numbers_of(trial: FrozenTrial) -> dict[str, float]:
     """
     claim = trial.system_attrs.get(CLAIM_KEY)
     stated = claim.items() if isinstance(claim, Mapping) else ()  # else another program's
-    claimed = {name: real_of(number) for name, number in stated if is_real(number)}
+    claimed = {name: number_of(number) for name, number in stated if is_real(number)}
     numbers: dict[str, float] = {}
     for name, value in trial.params.items():
         distribution, number = trial.distributions[name], claimed.get(name, math.nan)
@@ -166,7 +166,7 @@ def numbers_of(trial: FrozenTrial) -> dict[str, float]:
             numbers[name] = number
             continue
         try:
-            numbers[name] = number_of(distribution, value)
+            numbers[name] = internal_number(distribution, value)
         except (ArithmeticError, TypeError, ValueError):  # a storage may hold anything
             numbers[name] = math.nan
     if trial.state is OptunaState.RUNNING:
@@ -188,7 +188,7 @@ def configuration_of(
 
     A ValueError says that it has one that its parameter cannot have.
     """
-    numbers = numbers_of(trial)
+    numbers = internal_numbers(trial)
     configuration: dict[str, Any] = {}
     for name, distribution in search_space.items():
         if name not in numbers:
@@ -312,6 +312,6 @@ def fixed_by_sampler(
                 # A value that is no choice matters only if the trial asks for it.
                 with suppress(ValueError):
                     value = study.sampler.sample_independent(study, trial, name, distribution)
-                    numbers[name] = number_of(distribution, value)
+                    numbers[name] = internal_number(distribution, value)
                     values[name] = value
     return values, numbers

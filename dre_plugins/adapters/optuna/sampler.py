@@ -281,7 +281,10 @@ class DRESampler(BaseSampler):
                     raise
                 return self.sample_relative(study, trial, {})
             chosen = suggestion.configuration.items()
-            numbers = fixed | {n: conversion.number_of(search_space[n], v) for n, v in chosen}
+            numbers = fixed | {
+                name: conversion.internal_number(search_space[name], value)
+                for name, value in chosen
+            }
             self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):

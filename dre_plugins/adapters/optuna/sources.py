@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.conversion import domain_of
 from dre_plugins.adapters.optuna.history import read
-from dre_plugins.engine.settings import require
+from dre_plugins.engine.settings import require, shortened
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 Source: TypeAlias = optuna.Study | BaseStorage | str
@@ -83,7 +83,7 @@ def metadata_from_studies(
     return MetaDataset.of(tasks, source=f"Optuna {', '.join(places)}".strip(), skipped=skipped)
 
 
-def _studies(source: Source) -> Iterator[tuple[str, Callable[[], optuna.Study]]]:
+def _studies(source: object) -> Iterator[tuple[str, Callable[[], optuna.Study]]]:
     """Yield the name of every study, and what loads the study."""
     if isinstance(source, optuna.Study):
         yield source.study_name, lambda: source
@@ -93,9 +93,10 @@ def _studies(source: Source) -> Iterator[tuple[str, Callable[[], optuna.Study]]]
             yield from _studies(storage)
         return
     if not isinstance(source, BaseStorage):
-        raise ValueError(
-            f"past_studies has {source!r}; give Optuna studies, storages or the URLs of storages."
-        )
+        remedy = "Optuna studies, storages or the URLs of storages"
+        if isinstance(source, FrozenTrial):
+            remedy = "the study itself instead of its trials"
+        raise ValueError(f"past_studies has {shortened(source)}; give {remedy}.")
     for name in optuna.get_all_study_names(source):
         yield name, partial(optuna.load_study, study_name=name, storage=source)
     source.remove_session()

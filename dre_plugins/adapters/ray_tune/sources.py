@@ -30,6 +30,7 @@ from dre_plugins.adapters.common.past_tasks import (
 )
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
+from dre_plugins.engine.settings import shortened
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
@@ -248,8 +249,8 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list
             yield folder.name, [*_runs_in(folder, skipped)]
     else:
         raise ValueError(
-            f"results has {source!r}; give a ResultGrid, an ExperimentAnalysis or the folder of "
-            "an experiment."
+            f"results has {shortened(source)}; give a ResultGrid, an ExperimentAnalysis or the "
+            "folder of an experiment."
         )
 
 

@@ -33,6 +33,7 @@ from dre_plugins.adapters.common.past_tasks import Mode, add_report, check_mode
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.engine.files import regular
+from dre_plugins.engine.settings import shortened
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import Array, is_integer
@@ -147,8 +148,8 @@ def _folders(source: Any) -> list[Path]:
     place = getattr(source, "path", source)
     if not isinstance(place, (str, PathLike)) or not str(place):  # "" is no folder
         raise ValueError(
-            f"source has {source!r}; give folders or names of experiments, loaded experiments, or "
-            "TransferLearningTaskEvaluations by name."
+            f"source has {shortened(source)}; give folders or names of experiments, loaded "
+            "experiments, or TransferLearningTaskEvaluations by name."
         )
     root = folder = Path(place)
     with suppress(RuntimeError):  # of Syne Tune where there is no home directory
@@ -193,7 +194,8 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
 
     wanted.limits.count_unreported(columns, skipped)
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
-    cells = {key.removeprefix(_CONFIG): columns[key] for key in columns if key.startswith(_CONFIG)}
+    keys = [key for key in columns if key.startswith(_CONFIG) and key not in (metric, *names)]
+    cells = {key.removeprefix(_CONFIG): columns[key] for key in keys}
     rows = configurations(cells, domains, len(columns[metric]), skipped)
     space = wanted.space or _completed(domains, [*rows.values()], [*cells])
     values = [sign * number(cell) for cell in columns[metric]]
