@@ -45,9 +45,6 @@ TOP = {"_version"}
 # and loads a prior that is given by its name. Nothing is imported without one.
 UPWARD = {("recommend/memory.py", "memory"), ("recommend/loading.py", "transfer")}
 
-# A prior trains, saves and loads itself, by modules that know what a prior is.
-FREE_WITHIN = {"transfer/prior.py"}
-
 # Where private framework API may be used, once each, and what for: Optuna has no public way to
 # show the parameters of a running trial to other processes but its storage.
 PRIVATE_USE = {
@@ -132,7 +129,7 @@ def test_imports_point_down(path):
 
 
 def test_no_imports_form_a_circle():
-    assert circle_in(PACKAGE, FREE_WITHIN) == []
+    assert circle_in(PACKAGE) == []
 
 
 # Packages and modules of `adapters` that name a framework, and the one that each may name.
