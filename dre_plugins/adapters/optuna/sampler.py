@@ -25,12 +25,12 @@ from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.adapters.optuna.suggestions import Suggestions
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.space.rules import Rule, RuleError, Valid
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.memory import GivenMemory
 
 
 class DRESampler(BaseSampler):

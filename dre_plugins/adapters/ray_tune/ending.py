@@ -16,8 +16,8 @@ from dre_plugins.adapters.ray_tune.search import DRESearch
 from dre_plugins.adapters.ray_tune.sources import metrics_in, run_of_result, trials_in
 from dre_plugins.adapters.ray_tune.state import RESTORED
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.recommendation import Recommendation, recommended
-from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
+from dre_plugins.study.recommendation import Recommendation, recommended
+from dre_plugins.study.stopping import StoppingRule, StudyStopping
 
 
 def recommend(

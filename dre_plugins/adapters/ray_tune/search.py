@@ -32,13 +32,13 @@ from dre_plugins.adapters.ray_tune.state import (
 from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
 from dre_plugins.adapters.ray_tune.study import PastResults, StudyArguments
 from dre_plugins.memory.memory import Memory
-from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.loading import prior_from
-from dre_plugins.recommend.memory import GivenMemory, is_wanted
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.space.rules import Valid
+from dre_plugins.study.ask_tell import AskTell
+from dre_plugins.study.loading import prior_from
+from dre_plugins.study.memory import GivenMemory, is_wanted
 
 
 class DRESearch(Searcher):

@@ -16,10 +16,10 @@ import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.imputation import largest_of
-from dre_plugins.recommend.kept_trials import KeptTrials
 from dre_plugins.recommend.trials import Trial, feasible_positions, number_of
 from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.rules import Rule
+from dre_plugins.study.kept_trials import KeptTrials
 
 # Default of `min_gain`, as a share of what a study has gained so far. It ends 18 of 92 recorded
 # studies of 60 or 100 trials; 3 of these would still have gained .05 of regret

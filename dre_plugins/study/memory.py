@@ -46,7 +46,7 @@ def memory_of_study(
     require(is_logger, "logger", logger, "a logging.Logger, or None")
     if not is_wanted(given):
         return None
-    # The only import of a package above: a study without a memory does not need it.
+    # Imported here, as a study without a memory does not need it.
     from dre_plugins.memory import Memory
     from dre_plugins.memory.recorded import Header
     from dre_plugins.memory.study import StudyMemory
