@@ -25,10 +25,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"filelock", "numpy", "platformdirs", "scipy"},
         {"engine", "space", "recommend", "transfer"},
     ),
-    "study": (
-        {"numpy"},
-        {"engine", "space", "universal", "recommend", "transfer", "memory"},
-    ),
+    "study": ({"numpy"}, {"engine", "space", "universal", "recommend", "transfer", "memory"}),
     "adapters": (
         NUMERICS | FRAMEWORKS | {"pandas"},
         {"engine", "space", "recommend", "transfer", "memory", "study"},

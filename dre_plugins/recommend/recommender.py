@@ -29,8 +29,8 @@ from dre_plugins.recommend.prior import (
     aligned,
     check_turns,
 )
-from dre_plugins.recommend.proposers import Batch, Choice, Request, stream
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed, portfolio_trials
+from dre_plugins.recommend.requests import Batch, Choice, Request, stream
 from dre_plugins.recommend.schedule import Turn, TurnRules
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState

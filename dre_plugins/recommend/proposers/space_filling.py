@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.proposers import Batch, Choice, Request, stream
+from dre_plugins.recommend.requests import Batch, Choice, Request, stream
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol_point, start_up_point, with_fixed
 from dre_plugins.space.search_space import SearchSpace
