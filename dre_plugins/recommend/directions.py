@@ -55,7 +55,7 @@ class Directions:
         has_value = values is not None and not any(map(math.isnan, values))
         if state is None:
             state = TrialState.COMPLETE if has_value else TrialState.FAILED
-        names = [known.value for known in TrialState]
+        names = [state.value for state in TrialState]
         require(state in names, "state", state, f"a TrialState, or one of {names}")
         state = TrialState(state)
         ended = Trial(configuration, state, None, rungs, constraints=checked)

@@ -321,8 +321,8 @@ class Recommender:
         """Return a recognised learner's portfolio by the numbers of start-up suggestions."""
         if not self._is_recognised or schedule.is_ensemble_ready(evidence, self._rules):
             return {}
-        known = [prior for prior in self._aligned_priors if prior is not None]
-        return portfolio_trials(known[0].favourites, evidence.units, numbers) if known else {}
+        priors = [prior for prior in self._aligned_priors if prior is not None]
+        return portfolio_trials(priors[0].favourites, evidence.units, numbers) if priors else {}
 
     # ---- counters and messages
 

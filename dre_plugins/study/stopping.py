@@ -63,8 +63,8 @@ def expected_gain(
     trials, at least 1.
     """
     valid = feasible_positions(history, trials)
-    told = np.array([history[place].value for place in valid], dtype=np.float64)
-    values = told[np.isfinite(told)]
+    all_values = np.array([history[place].value for place in valid], dtype=np.float64)
+    values = all_values[np.isfinite(all_values)]
     if len(values) < N_FIRST or not rule.space.n_parameters:
         return None
     from dre_plugins.recommend.posterior import best_improvement  # torch: only when it is needed

@@ -174,10 +174,10 @@ class AutoPrior:
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
         """Return the recognised prior's best values of the parameters of a branch."""
         space = SearchSpace(domains)
-        known = self.on(space)
-        if known is None or not len(known.favourites):
+        aligned = self.on(space)
+        if aligned is None or not len(aligned.favourites):
             return {}
-        values = space.to_configuration(known.favourites[0])
+        values = space.to_configuration(aligned.favourites[0])
         return {name: value for name, value in values.items() if name in space.names}
 
     def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:

@@ -249,6 +249,6 @@ class StatedConstraints:
             return [*history]
         violated = [self._unwritten.get((study.study_name, trial.number)) for trial in trials]
         return [
-            known if violations is None else replace(known, constraints=violations)
-            for known, violations in zip(history, violated, strict=True)
+            converted if violations is None else replace(converted, constraints=violations)
+            for converted, violations in zip(history, violated, strict=True)
         ]

@@ -87,13 +87,13 @@ def conflicting_trials(
     return trials if rivals else None
 
 
-def repeats_in(space: SearchSpace, known: Sequence[FrozenTrial]) -> Repeats:
+def repeats_in(space: SearchSpace, trials: Sequence[FrozenTrial]) -> Repeats:
     """Return what says whether a suggestion repeats a trial, given the trials that were known.
 
     A trial whose values the model knew is repeated by the same values, another one by near ones.
     """
-    ended = {trial.number for trial in known if trial.state.is_finished()}
-    read = {trial.number: internal_numbers(trial) for trial in known if trial.number not in ended}
+    ended = {trial.number for trial in trials if trial.state.is_finished()}
+    read = {trial.number: internal_numbers(trial) for trial in trials if trial.number not in ended}
 
     def are_near(name: str, number: float, other: float) -> bool:
         domain = space.domains.get(name)

@@ -113,21 +113,21 @@ def covering(
     """Return the distributions, their numeric ranges widened to those of all trials."""
     covered = dict(distributions)
     for trial in trials:
-        for name, other in trial.distributions.items():
-            known = covered.get(name, other)
+        for name, distribution in trial.distributions.items():
+            before = covered.get(name, distribution)
             # Categories are alike only if they are equal.
-            if other != known and are_alike(other, known):
-                covered[name] = _union_of(known, other)
+            if distribution != before and are_alike(distribution, before):
+                covered[name] = _union_of(before, distribution)
     return covered
 
 
-def _union_of(known: Any, other: Any) -> BaseDistribution:
+def _union_of(first: Any, second: Any) -> BaseDistribution:
     """Return a distribution that covers two; it has no step if theirs are not one grid."""
-    step = known.step
-    if step != other.step or (step and (known.low - other.low) % step):
-        step = 1 if isinstance(known, IntDistribution) else None
-    low, high = min(known.low, other.low), max(known.high, other.high)
-    union: BaseDistribution = type(known)(low, high, log=known.log, step=step)
+    step = first.step
+    if step != second.step or (step and (first.low - second.low) % step):
+        step = 1 if isinstance(first, IntDistribution) else None
+    low, high = min(first.low, second.low), max(first.high, second.high)
+    union: BaseDistribution = type(first)(low, high, log=first.log, step=step)
     return union
 
 
@@ -230,11 +230,13 @@ def learnt_space(
         for name, distribution in search_space.items()
     }
     asked = [
-        known.configuration
+        converted.configuration
         if trial.state.is_finished()
         # Without what a running trial has claimed and not asked for yet.
-        else {name: value for name, value in known.configuration.items() if name in trial.params}
-        for trial, known in zip(trials, history, strict=True)
+        else {
+            name: value for name, value in converted.configuration.items() if name in trial.params
+        }
+        for trial, converted in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
     is_always_the_same = len({frozenset(kind) for kind in {tuple(names) for names in asked}}) <= 1
@@ -260,7 +262,7 @@ def spanning(
     Trials that are more than `FARTHEST` widths away are left out if they are few. A range that
     comes and goes may depend on another parameter, and changes nothing, see `_has_settled`.
     """
-    units = space.to_units([known.configuration for known in history])
+    units = space.to_units([converted.configuration for converted in history])
     is_outside = np.any((units < UNIT_MIN) | (units > UNIT_MAX), axis=0)
     columns = zip(space.names, is_outside.tolist(), strict=True)
     is_settled = [outside and _has_settled(name, trials) for name, outside in columns]

@@ -106,8 +106,10 @@ class History:
 
     def have(self, trials: Sequence[FrozenTrial], numbers: Mapping[str, float]) -> Mask:
         """Return which trials have no other values of some parameters than these numbers `[N]`."""
-        held = map(self.numbers, trials)
-        agree = [all(known.get(name, n) == n for name, n in numbers.items()) for known in held]
+        agree = [
+            all(held.get(name, n) == n for name, n in numbers.items())
+            for held in map(self.numbers, trials)
+        ]
         return np.array(agree, dtype=np.bool_)
 
 

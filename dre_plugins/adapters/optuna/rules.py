@@ -192,6 +192,6 @@ def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Constant]:
     constants: dict[str, Any] | None = None
     for trial in trials:
         single = {n: trial.params[n] for n, d in trial.distributions.items() if d.single()}
-        known = single if constants is None else constants
-        constants = {n: v for n, v in known.items() if n in single and single[n] == v}
+        before = single if constants is None else constants
+        constants = {n: v for n, v in before.items() if n in single and single[n] == v}
     return {name: Constant(value) for name, value in (constants or {}).items()}

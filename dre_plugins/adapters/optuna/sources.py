@@ -55,7 +55,7 @@ def metadata_from_studies(
     names: list[str] = []
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
-    known: set[tuple[object, ...]] = set()
+    identities: set[tuple[object, ...]] = set()
     for source in sources:
         for name, load in _studies(source):
             names.append(name)
@@ -70,10 +70,10 @@ def metadata_from_studies(
                 raise
             # The same study may be given as an object, in its storage and by a URL.
             identity = name, *(trial.datetime_start for trial in trials)
-            if identity in known:
+            if identity in identities:
                 skipped["study that is given twice"] += 1
                 continue
-            known.add(identity)
+            identities.add(identity)
             task = _task(study, trials, skipped)
             tasks += [] if task is None else [task]
     missing = sorted((wanted or set()) - set(names))

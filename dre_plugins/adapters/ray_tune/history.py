@@ -102,7 +102,7 @@ class RayTrials:
 
     def begin(self, trial_id: str) -> dict[str, Any] | None:
         """Return the configuration of a new trial; None: every configuration was tried."""
-        self.forgotten = [known for known in self.forgotten if known in self.running]
+        self.forgotten = [trial_id for trial_id in self.forgotten if trial_id in self.running]
         if self.forgotten and trial_id not in self.running:
             self.hand_over(self.forgotten.pop(0), trial_id)
         if trial_id in self.running:

@@ -334,13 +334,13 @@ class DRESearch(Searcher):
         point = arguments.evaluated_point(
             parameters, value, intermediate_values, error=error, pruned=pruned
         )
-        # Alone: points to run may lack constants of the Tuner, and no rule holds for it.
-        alone = replace(self._given, points=(), evaluated=[point], valid=None)
+        # Without the points to run, which may lack constants of the Tuner, and without a rule.
+        added = replace(self._given, points=(), evaluated=[point], valid=None)
         if self._trials is not None:
-            alone.add_points(self._trials.study, self._trials.param_space)
+            added.add_points(self._trials.study, self._trials.param_space)
             return
         if self._param_space is not None and self._mode:
-            alone.check(self._param_space, self._mode)
+            added.check(self._param_space, self._mode)
         self._given = replace(self._given, evaluated=[*self._given.evaluated, point])
 
     # ---- the state on disk

@@ -159,7 +159,7 @@ def trials_in(
 
     For `likely` see `read_results`.
     """
-    known = likely if space is None else space
+    searched = likely if space is None else space
     ended = {
         place: run
         for place, run in enumerate(runs)
@@ -169,10 +169,13 @@ def trials_in(
     longest = max((_last_iteration(run) for run in ended.values()), default=0.0)
     trials: dict[int, Trial] = {}
     for place, run in ended.items():
-        configuration = flat_configuration(run.configuration, () if known is None else known.names)
+        names = () if searched is None else searched.names
+        configuration = flat_configuration(run.configuration, names)
         configuration.pop(TRIAL_INDEX, None)  # the number of a repetition
-        if known is not None:
-            configuration = {key: _placed(known, key, configuration[key]) for key in configuration}
+        if searched is not None:
+            configuration = {
+                key: _placed(searched, key, configuration[key]) for key in configuration
+            }
         if space is not None:
             given = {key: configuration[key] for key in space.names if key in configuration}
             wrong = [key for key, value in given.items() if not fits(space.domains[key], value)]

@@ -164,7 +164,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
     ) -> None:
         self._check_options(options)
         names = _checked_metrics(metrics)
-        are_small = _one_for_each(do_minimize, names)
+        are_small = _flag_by_metric(do_minimize, names)
         self._limits = Limits.of(constraints)
         seed = random_seed_from(random_seed)
         super().__init__(
@@ -223,7 +223,7 @@ def _checked_metrics(metrics: Any) -> list[str]:
     return names
 
 
-def _one_for_each(do_minimize: Any, metrics: Sequence[str]) -> list[bool]:
+def _flag_by_metric(do_minimize: Any, metrics: Sequence[str]) -> list[bool]:
     is_list = isinstance(do_minimize, Sequence)
     given = [*do_minimize] if is_list else [do_minimize] * len(metrics)
     are_bools = all(isinstance(flag, (bool, np.bool_)) for flag in given)

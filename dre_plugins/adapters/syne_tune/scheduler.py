@@ -50,8 +50,8 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse, in the name of the class that was called, what its searcher does not have."""
-        known = inspect.signature(StudySearcher).parameters
-        unknown = [name for name in options if name not in known]
+        parameters = inspect.signature(StudySearcher).parameters
+        unknown = [name for name in options if name not in parameters]
         if unknown:
             raise TypeError(f"{type(self).__name__} has no arguments {unknown}.")
 

@@ -47,10 +47,10 @@ class SpaceFilling:
 
     def _portfolio_point(self, request: Request) -> Units | None:
         """Return a point of the portfolio `[P]`; None if it was tried, or breaks the rule."""
-        rule, known = self.batch.rule, self.batch.portfolio[request.index]
+        rule, favourite = self.batch.rule, self.batch.portfolio[request.index]
         space = rule.space
         point = start_up_point(space, request.index, self.seed)
-        units = with_fixed(np.where(np.isnan(known), point, known)[None], request.fixed)
+        units = with_fixed(np.where(np.isnan(favourite), point, favourite)[None], request.fixed)
         units = rule.kept(units)
         is_new = distinct(space.canonical(units), request.seen)
         return units[0] if is_new.any() else None
