@@ -177,17 +177,17 @@ class Recommender:
         is_number = is_integer(index) and index >= 0
         require(is_number, "index", index, "a non-negative integer")
         fixed = fixed or {}
-        given = self._fixed_units(fixed)
+        fixed_units = self._fixed_units(fixed)
         self.check_rule()
         rule = self.rule
-        if not rule.may_hold(given):
+        if not rule.may_hold(fixed_units):
             rule = Rule(self.space, None)
         elif candidates is None and any(
             {c.child, c.parent} & fixed.keys() == {c.child} for c in self.space.conditions
         ):
             # The parents need values with which the given parameters are active.
-            asked = rule.requiring(fixed)
-            rule = asked if asked.may_hold(given) else rule
+            narrowed = rule.requiring(fixed)
+            rule = narrowed if narrowed.may_hold(fixed_units) else rule
         if candidates is not None:
             candidates = rule.kept(candidates)
             require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")
@@ -200,7 +200,7 @@ class Recommender:
                 evidence,
                 numbers,
                 rule,
-                given,
+                fixed_units,
                 candidates,
                 is_whole,
                 is_evaluated,

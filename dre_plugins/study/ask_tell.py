@@ -380,12 +380,12 @@ class AskTell(KeptTrials):
                 self._say_once(logging.INFO, f"<{source}>", ANNOUNCEMENTS[source].format(number))
         return suggestions
 
-    def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def _completed(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration with the model's choice of the missing parameters."""
-        if configurations.missing(self.space, wanted):
-            near = configurations.nearest(self.space, wanted)
-            wanted = {**self._suggest(1, near)[0].configuration, **wanted}
-        whole = self.space.constants | configurations.active_part(self.space, wanted)
+        if configurations.missing(self.space, configuration):
+            near = configurations.nearest(self.space, configuration)
+            configuration = {**self._suggest(1, near)[0].configuration, **configuration}
+        whole = self.space.constants | configurations.active_part(self.space, configuration)
         self._recommenders.check(whole)
         return whole
 

@@ -221,8 +221,8 @@ def metadata_of_beliefs(
     values = np.full(len(units), -np.inf)
     for row, configuration in enumerate(configurations):
         columns = space.feature_columns(configuration)
-        wanted = space.features(space.canonical(favoured[row * N_COMPLETIONS][None]))
-        distance = np.abs(features[:, columns] - wanted[:, columns]).sum(1)
+        believed_features = space.features(space.canonical(favoured[row * N_COMPLETIONS][None]))
+        distance = np.abs(features[:, columns] - believed_features[:, columns]).sum(1)
         values = np.maximum(values, -distance)
     failed = np.zeros(len(units), dtype=np.bool_)
     task = Task("beliefs", space, units, values, failed)

@@ -101,8 +101,8 @@ def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistr
     for trial in trials:
         union.update(trial.distributions)
     for name in [name for name, distribution in union.items() if distribution.single()]:
-        found = (t.distributions[name] for t in reversed(trials) if name in t.distributions)
-        ranges = (d for d in islice(found, N_CONSTANT) if not d.single())
+        asked = (t.distributions[name] for t in reversed(trials) if name in t.distributions)
+        ranges = (d for d in islice(asked, N_CONSTANT) if not d.single())
         union[name] = next(ranges, union[name])
     return {name: union[name] for name in domains_in(union)}
 
@@ -157,8 +157,8 @@ def internal_numbers(trial: FrozenTrial) -> dict[str, float]:
     also distinguishes 1 from True, which Optuna's storages do not.
     """
     claim = trial.system_attrs.get(CLAIM_KEY)
-    stated = claim.items() if isinstance(claim, Mapping) else ()  # else another program's
-    claimed = {name: number_of(number) for name, number in stated if is_real(number)}
+    claims = claim.items() if isinstance(claim, Mapping) else ()  # else another program's
+    claimed = {name: number_of(number) for name, number in claims if is_real(number)}
     numbers: dict[str, float] = {}
     for name, value in trial.params.items():
         distribution, number = trial.distributions[name], claimed.get(name, math.nan)
@@ -285,9 +285,9 @@ def _has_settled(name: str, trials: Sequence[FrozenTrial]) -> bool:
 
     A range that has come back is not settled, as where branches have ranges of their own.
     """
-    asked = [t.distributions[name] for t in trials if name in t.distributions]
-    ranges = [repr(distribution) for distribution, _ in groupby(asked)]
-    return asked[-2:-1] == asked[-1:] and len(ranges) == len(set(ranges))
+    distributions = [t.distributions[name] for t in trials if name in t.distributions]
+    ranges = [repr(distribution) for distribution, _ in groupby(distributions)]
+    return distributions[-2:-1] == distributions[-1:] and len(ranges) == len(set(ranges))
 
 
 def given_to(trial: FrozenTrial) -> dict[str, Any]:

@@ -251,8 +251,8 @@ class StudyPrior:
         return space
 
     def _trained(self) -> list[PriorLike]:
-        given = self.prior if isinstance(self.prior, tuple) else (self.prior,)
-        return [prior for prior in given if isinstance(prior, PriorLike)]
+        priors = self.prior if isinstance(self.prior, tuple) else (self.prior,)
+        return [prior for prior in priors if isinstance(prior, PriorLike)]
 
 
 def _fits(prior: PriorLike, space: SearchSpace) -> bool:

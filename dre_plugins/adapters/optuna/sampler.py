@@ -242,8 +242,8 @@ class DRESampler(BaseSampler):
         if isinstance(trial, FrozenTrial):
             return attributes.explanation_of(trial)
         trials = {other.number: other for other in study.get_trials(deepcopy=False)}
-        wanted = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
-        require(trial in [*trials], "trial", trial, wanted)
+        remedy = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
+        require(trial in [*trials], "trial", trial, remedy)
         return attributes.explanation_of(trials[trial])
 
     def rule_on(self, space: SearchSpace) -> Rule:

@@ -153,7 +153,7 @@ def _without_passwords(text: str, url: str) -> str:
 
 def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[Task]:
     """Return the studies of a storage at a time, the one with the latest trial first."""
-    found: list[tuple[datetime, Task]] = []
+    dated: list[tuple[datetime, Task]] = []
     for name, load in _studies(storage):
         if name == without:
             continue
@@ -161,8 +161,8 @@ def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[
         trials = _ended(study, time)
         task = _task(study, trials, Counter()) if trials else None
         if task is not None and task.n_complete and task.lists():
-            found.append((max(_without_zone(t.datetime_complete) for t in trials), task))
-    return [task for _, task in sorted(found, key=lambda pair: pair[0], reverse=True)]
+            dated.append((max(_without_zone(t.datetime_complete) for t in trials), task))
+    return [task for _, task in sorted(dated, key=lambda pair: pair[0], reverse=True)]
 
 
 def _ended(study: optuna.Study, before: datetime | None = None) -> list[FrozenTrial]:

@@ -109,11 +109,11 @@ class Suggestions:
         in_range = self._in_range(study, trial, name, distribution)
         if name in in_range:
             return in_range
-        asked = conversion.domains_in(
+        others = conversion.domains_in(
             trial.distributions, ordered=self.settings.order_numeric_choices
         )
-        if self._prior_of(study, trial, name).knows(name, domain, asked):
-            return self._of_prior(study, trial, name, domain, asked)
+        if self._prior_of(study, trial, name).knows(name, domain, others):
+            return self._of_prior(study, trial, name, domain, others)
         return {}
 
     def _in_range(

@@ -48,13 +48,13 @@ def recommend(
     runs = [run_of_result(results[place]) for place in range(len(results))]
     reported = {name for run in runs for report in run.reports for name in report}
     is_known = metric in reported or not reported  # all trials may have failed
-    wanted = f"one of those reported, {sorted(metrics_in(reported))}"
-    require(is_known, "metric", metric, wanted)
+    remedy = f"one of those reported, {sorted(metrics_in(reported))}"
+    require(is_known, "metric", metric, remedy)
     limits = Limits.of(constraints)
     limits.check(reported)
-    given = None if space is None else space_of(space)
+    search_space = None if space is None else space_of(space)
     skipped: Counter[str] = Counter()
-    searched, trials = trials_in(runs, metric, SIGNS[mode], given, skipped, limits)
+    searched, trials = trials_in(runs, metric, SIGNS[mode], search_space, skipped, limits)
     if +skipped:
         logger.warning("The recommendation leaves out: %s.", dict(+skipped))
     chosen = recommended(searched, [*trials.values()])

@@ -231,8 +231,8 @@ class DRESearch(Searcher):
         metric, mode = arguments.checked_objectives(metric, mode)
         metric = arguments.only("metric", self._metric, metric)
         mode = arguments.only("mode", self._mode, mode)
-        given = ParamSpace.of(config, ordered=self._ordered)
-        param_space = arguments.joined_space(self._param_space, given)
+        tuned = ParamSpace.of(config, ordered=self._ordered)
+        param_space = arguments.joined_space(self._param_space, tuned)
         self._metric, self._mode, self._param_space = metric, mode, param_space
         stop = spec.get("stop")
         criteria = dict(stop) if isinstance(stop, Mapping) else {}

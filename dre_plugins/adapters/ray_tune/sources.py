@@ -177,8 +177,8 @@ def trials_in(
                 key: _placed(searched, key, configuration[key]) for key in configuration
             }
         if space is not None:
-            given = {key: configuration[key] for key in space.names if key in configuration}
-            wrong = [key for key, value in given.items() if not fits(space.domains[key], value)]
+            values = {key: configuration[key] for key in space.names if key in configuration}
+            wrong = [key for key, value in values.items() if not fits(space.domains[key], value)]
             if wrong:
                 value = configuration[wrong[0]]
                 skipped[f"trials without a fitting {wrong[0]!r}, such as {value!r}"] += 1
@@ -284,10 +284,10 @@ def _folders(root: Path) -> list[Path]:
         )
     if any(root.glob(RECORDS)) or any(root.glob("*/params.json")):
         return [root]
-    found = sorted({file.parent for file in root.glob(f"**/{RECORDS}")})
-    if not found:
+    folders = sorted({file.parent for file in root.glob(f"**/{RECORDS}")})
+    if not folders:
         raise ValueError(f"There is no experiment of Ray Tune in {str(root)!r}; check the path.")
-    return found
+    return folders
 
 
 def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:

@@ -48,10 +48,10 @@ class StudyArguments:
         A ValueError says that there is a rule, which would see placeholders of these.
         """
         hidden = [] if self.valid is None else hidden_in(param_space.root)
-        wanted = (
+        remedy = (
             f"left out, or {hidden} given to DRESearch(space=…), as a Tuner hides their objects"
         )
-        require(not hidden, "valid", self.valid, wanted)
+        require(not hidden, "valid", self.valid, remedy)
         return replace(self, memory=_memory_for(self.memory, param_space))
 
     def used(self) -> StudyArguments:

@@ -158,10 +158,10 @@ def _folders(source: Any) -> list[Path]:
         raise ValueError(f"There is no folder {str(folder)!r}, nor {str(root)!r}; check the path.")
     if any((root / name).exists() for name in (ST_RESULTS_DATAFRAME_FILENAME, "results.csv")):
         return [root]
-    found = sorted(file.parent for file in root.glob(f"**/{ST_METADATA_FILENAME}"))
-    if not found:
+    folders = sorted(file.parent for file in root.glob(f"**/{ST_METADATA_FILENAME}"))
+    if not folders:
         raise ValueError(f"There is no experiment of Syne Tune in {str(root)!r}; check the path.")
-    return found
+    return folders
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,8 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
         skipped[f"experiment {folder.name!r} {_NO_METRIC} {metric!r}, but with {metrics}"] += 1
         return None
     modes = dict(zip(names, _as_list(metadata.get("metric_mode")) * len(names), strict=False))
-    stated = str(modes.get(metric))
-    mode = wanted.mode or (stated if stated in past_tasks.SIGNS else wanted.otherwise)
+    stated_mode = str(modes.get(metric))
+    mode = wanted.mode or (stated_mode if stated_mode in past_tasks.SIGNS else wanted.otherwise)
     sign = _sign_of(mode, folder.name, metric)
 
     wanted.limits.count_unreported(columns, skipped)
@@ -231,8 +231,8 @@ def _read_results(folder: Path) -> dict[str, list[str | None]]:
 def _domains_in(metadata: Mapping[str, Any]) -> dict[str, Domain]:
     """Return the domains that an experiment states, without those that are not kept in full."""
     try:
-        stated = json.loads(metadata.get("config_space", "{}"))
-        items = [*stated.items()]
+        config_space = json.loads(metadata.get("config_space", "{}"))
+        items = [*config_space.items()]
     except (AttributeError, RecursionError, TypeError, ValueError):
         return {}
     domains: dict[str, Domain] = {}

@@ -63,9 +63,9 @@ class SpaceFilling:
         else:
             first = with_fixed(start_up_point(space, index, self.seed)[None], fixed)
             # If the point is not valid, the next one of those that were found to be valid.
-            found = np.roll(rule.examples(fixed), -index, axis=0)
+            examples = np.roll(rule.examples(fixed), -index, axis=0)
             others = rule.spread(N_DRAWS, rng, fixed)
-            draws = np.concatenate([rule.kept(first), found, others])
+            draws = np.concatenate([rule.kept(first), examples, others])
         draws = with_fixed(draws, fixed)
         new = distinct(space.canonical(draws), seen)
         if new.any():
