@@ -129,20 +129,23 @@ def forget(
 
         dre memory forget wine iris
     """
+    from dre_plugins.transfer.metadata import counted
+
     opened = _memory(folder)
     found = _found(opened, studies)
-    n_trials = sum(entry.n_trials for entry in found)
+    trials = counted(sum(entry.n_trials for entry in found), "trial")
     if not yes:
         names = console().escaped(", ".join(entry.header.title for entry in found))
         try:
-            agrees = typer.confirm(f"Delete {names}, with {n_trials} trials, and all priors?")
+            agrees = typer.confirm(f"Delete {names}, with {trials}, and all priors?")
         except (typer.Abort, RuntimeError):  # the input ends, or is closed
             typer.echo()
             agrees = False
         if not agrees:
             raise ValueError("Nothing was deleted; --yes deletes without asking.")
     opened.forget(found)
-    console().print(f"Forgot {len(found)} studies with {n_trials} trials, and all priors.")
+    forgotten = counted(len(found), "study", "studies")
+    console().print(f"Forgot {forgotten} with {trials}, and all priors.")
 
 
 @memory.command("export")

@@ -19,7 +19,7 @@ import numpy as np
 from dre_plugins._version import __version__
 from dre_plugins.engine.files import make_folder, sibling_path
 from dre_plugins.recommend.explanation import abbreviated
-from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.metadata import MetaDataset, Task, counted
 
 # Suffix of a file that says that there is no prior.
 REJECTED = ".rejected"
@@ -85,7 +85,8 @@ def _train(
 ) -> None:
     from dre_plugins.transfer.prior import Prior  # imports torch
 
-    logger.info("Learning from %d past studies, which takes some seconds.", len(metadata))
+    studies = counted(len(metadata), "past study", "past studies")
+    logger.info("Learning from %s, which takes some seconds.", studies)
     if not are_related(metadata):
         logger.info("They have no order in common, and are not used.")
         path.with_suffix(REJECTED).touch()

@@ -254,9 +254,10 @@ class MetaDataset:
             total.update(task.counts())
         origin = f" from {self.source}" if self.source else ""
         licence = f" (licence: {self.licence})" if self.licence else ""
-        lines = [f"{len(self)} tasks, {_evaluations(total)}{origin}{licence}"]
+        lines = [f"{counted(len(self), 'task')}, {_evaluations(total)}{origin}{licence}"]
         lines += [
-            f"  {task.name}: {_evaluations(task.counts())}, {task.space.n_parameters} parameters"
+            f"  {task.name}: {_evaluations(task.counts())}, "
+            f"{counted(task.space.n_parameters, 'parameter')}"
             for task in self.tasks[:_MAX_LISTED]
         ]
         if len(self) > _MAX_LISTED:
@@ -360,10 +361,17 @@ def unnumbered(name: str) -> str:
     return re.sub(r"( \(\d+\))+$", "", name)
 
 
+def counted(n: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun; a plural that is left out is the singular with an s."""
+    return f"{n} {singular if n == 1 else plural or f'{singular}s'}"
+
+
 def _joined(first: str, second: str) -> str:
     return "; ".join(dict.fromkeys(text for text in (first, second) if text))
 
 
 def _evaluations(counts: Mapping[str, int]) -> str:
     parts = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    return f"{sum(counts.values())} evaluations ({parts})" if parts else "no evaluations"
+    return (
+        f"{counted(sum(counts.values()), 'evaluation')} ({parts})" if parts else "no evaluations"
+    )

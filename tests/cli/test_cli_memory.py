@@ -72,11 +72,11 @@ def test_forget_goes_by_whole_names(dre, memory):
     assert "no study 'beer'" in dre("memory", "show", "beer", code=1).stderr
     dre("memory", "forget", "wine", "beer", "--yes", code=1)
     assert len(files_of(memory)) == 2
-    assert "Forgot 1 studies with 12 trials" in words(dre("memory", "forget", "wine", "--yes"))
+    assert "Forgot 1 study with 12 trials" in words(dre("memory", "forget", "wine", "--yes"))
     assert [path.name[:4] for path in files_of(memory)] == ["iris"]
     for name in ("6", "6f00aa", "6f11bb"):  # here identities are names
         write_study(memory, name, 2)
-    assert "Forgot 1 studies" in words(dre("memory", "forget", "6", "--yes"))
+    assert "Forgot 1 study" in words(dre("memory", "forget", "6", "--yes"))
     Recorder(memory.records, header("6f22cc", "")).write(0, BARE, SearchSpace({}))
     for word in ("6f00", ""):  # "$NAME" of a script that has set no NAME
         dre("memory", "forget", word, "--yes", code=1)

@@ -66,7 +66,7 @@ def test_learning_is_announced_before_it_begins(
     monkeypatch.setattr(Prior, "of_few", learn)
     with caplog.at_level(logging.INFO, logger="optuna.dre_plugins"):
         DRESampler(past_studies=past)
-    assert before == ["Learning from 1 past tasks with 5 evaluations, which takes some seconds."]
+    assert before == ["Learning from 1 past task with 5 evaluations, which takes some seconds."]
 
 
 @pytest.mark.slow

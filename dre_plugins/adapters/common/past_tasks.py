@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.metadata import MetaDataset
+from dre_plugins.transfer.metadata import MetaDataset, counted
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -71,9 +71,9 @@ def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:
     if not len(metadata):
         raise ValueError(f"There is nothing to learn from{left_out}; give at least one past task.")
     logger.info(
-        "Learning from %d past tasks with %d evaluations, which takes some seconds%s.",
-        len(metadata),
-        metadata.n_evaluations,
+        "Learning from %s with %s, which takes some seconds%s.",
+        counted(len(metadata), "past task"),
+        counted(metadata.n_evaluations, "evaluation"),
         left_out,
     )
     from dre_plugins.transfer.prior import Prior  # imports torch
