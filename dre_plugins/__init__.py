@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.memory import Memory
-    from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Settings
+    from dre_plugins.recommend import Recommender, RecommenderSettings, Settings
     from dre_plugins.space import SearchSpace
     from dre_plugins.transfer.metadata import MetaDataset
     from dre_plugins.transfer.prior import Prior
@@ -69,8 +69,9 @@ _NAMES = {
     "adapters.syne_tune": "ASHADRE DRE DRESearcher DRETransfer MODRE MultiObjectiveDRESearcher",
     "engine.surrogate": "DeepRankingEnsemble",
     "memory": "Memory",
-    "recommend": "AskTell Recommender RecommenderSettings Settings",
+    "recommend": "Recommender RecommenderSettings Settings",
     "space": "SearchSpace",
+    "study": "AskTell",
     "transfer.metadata": "MetaDataset",
     "transfer.prior": "Prior",
 }

@@ -38,7 +38,6 @@ from dre_plugins import DRESampler, MetaDataset, Prior
 from dre_plugins.memory import study as study_memory
 from dre_plugins.memory.selection import overlap
 from dre_plugins.transfer.metadata import Task
-from dre_plugins.transfer.training import train_prior
 
 NAMES = ("rbv2_rpart", "rbv2_xgboost", "lcbench")
 N_STUDIES, N_TRIALS, N_TUNED = 40, 40, 15
@@ -129,7 +128,7 @@ def run_training(rows: Sequence[Row], folder: Path) -> None:
         if path.exists():
             continue
         start = time.perf_counter()
-        prior = train_prior(past_tasks(rows, names), name=what)
+        prior = Prior.train(past_tasks(rows, names), name=what)
         prior.save(path)
         seconds = round(time.perf_counter() - start, 1)
         print(path.name, seconds, prior.card.validation, flush=True)

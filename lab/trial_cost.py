@@ -22,7 +22,7 @@ from scipy.stats import wilcoxon
 from dre_bench import lcbench
 from dre_bench.priors import search_space
 from dre_bench.tasks import Configuration, Scenario, YahpoScenario
-from dre_plugins.recommend import AskTell
+from dre_plugins.study import AskTell
 
 DATA = Path("/work/shared/data/yahpo")
 # A budget is what so many random trials take on average. A study ends at half of it, or after

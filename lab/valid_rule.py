@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from dre_plugins.recommend import AskTell
 from dre_plugins.space import Domain, Float, Integer
+from dre_plugins.study import AskTell
 
 N_TRIALS = 30
 

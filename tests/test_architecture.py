@@ -25,28 +25,22 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"filelock", "numpy", "platformdirs", "scipy"},
         {"engine", "space", "recommend", "transfer"},
     ),
+    "study": ({"numpy"}, {"engine", "space", "universal", "recommend", "transfer", "memory"}),
     "adapters": (
         NUMERICS | FRAMEWORKS | {"pandas"},
-        {"engine", "space", "recommend", "transfer", "memory"},
+        {"engine", "space", "recommend", "transfer", "memory", "study"},
     ),
     "plots": (
         {"numpy", "scipy", "matplotlib"},
-        {"engine", "space", "recommend", "transfer", "adapters"},
+        {"engine", "space", "recommend", "transfer", "study", "adapters"},
     ),
     "cli": (
         NUMERICS | FRAMEWORKS | {"matplotlib", "rich", "typer"},
-        {"engine", "space", "universal", "recommend", "transfer", "memory", "adapters"},
+        {"engine", "space", "recommend", "transfer", "memory", "study", "adapters"},
     ),
 }
 # Files at the top of the package, which every room may import.
 TOP = {"_version"}
-
-# The arrows that point up: `AskTell` is what users begin with, opens a memory where one is given,
-# and loads a prior that is given by its name. Nothing is imported without one.
-UPWARD = {("recommend/memory.py", "memory"), ("recommend/loading.py", "transfer")}
-
-# A prior trains, saves and loads itself, by modules that know what a prior is.
-FREE_WITHIN = {"transfer/prior.py"}
 
 # Where private framework API may be used, once each, and what for: Optuna has no public way to
 # show the parameters of a running trial to other processes but its storage.
@@ -119,7 +113,7 @@ def attributes(path: Path) -> Iterator[ast.Attribute]:
 def test_imports_point_down(path):
     room = path.relative_to(PACKAGE).parts[0]
     packages, rooms = ALLOWED[room]
-    allowed_inside = rooms | {room} | TOP | {up for file, up in UPWARD if file == name_of(path)}
+    allowed_inside = rooms | {room} | TOP
     for name, _ in imports(path):
         package, *rest = name.split(".")
         if package == "dre_plugins":
@@ -132,7 +126,7 @@ def test_imports_point_down(path):
 
 
 def test_no_imports_form_a_circle():
-    assert circle_in(PACKAGE, FREE_WITHIN) == []
+    assert circle_in(PACKAGE) == []
 
 
 # Packages and modules of `adapters` that name a framework, and the one that each may name.
@@ -186,12 +180,12 @@ def test_no_private_attributes_of_others(path):
             )
 
 
-@pytest.mark.parametrize(("file", "room"), sorted(UPWARD))
-def test_an_arrow_up_is_followed_only_where_it_is_needed(file, room):
+@each_of(sorted((PACKAGE / "study").glob("*.py")))
+def test_a_study_loads_a_memory_and_trained_priors_only_where_it_has_them(path):
     """The import is within a function, not at the top of the module."""
-    top = ast.parse((PACKAGE / file).read_text()).body
-    named = [node.module for node in top if isinstance(node, ast.ImportFrom)]
-    assert not [module for module in named if module.startswith(f"dre_plugins.{room}")]
+    named = {node.module for node in parsed(path).body if isinstance(node, ast.ImportFrom)}
+    rooms = {module.split(".")[1] for module in named if module.startswith("dre_plugins.")}
+    assert not rooms & {"memory", "transfer"}
 
 
 @pytest.mark.parametrize(("file", "name"), sorted(PRIVATE_USE))

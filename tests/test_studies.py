@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from presets import DEFAULT, of_steps
 
-from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, SearchSpace
+from dre_plugins.study import AskTell
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

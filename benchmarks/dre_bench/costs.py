@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.recommend import AskTell, TrialState
+from dre_plugins.recommend import TrialState
 from dre_plugins.space import Categorical, Domain, Float, Integer
+from dre_plugins.study import AskTell
 
 Clock = Callable[[], float]
 Ask = Callable[[], Any]

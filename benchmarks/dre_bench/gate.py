@@ -36,8 +36,9 @@ from dre_bench.synthetic import VALUE, synthetic_scenario
 from dre_bench.tables import row_keys
 from dre_bench.tasks import TaskSample, load_extract
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
+from dre_plugins.recommend import Recommender, Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study import AskTell
 from dre_plugins.transfer.spaces.inference import infer_space
 
 Array = NDArray[np.float64]

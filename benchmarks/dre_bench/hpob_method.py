@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dre_plugins.adapters.common.options import seed_from
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.seen import Seen
+from dre_plugins.study.loading import prior_from
 
 Matrix = NDArray[np.float64]
 

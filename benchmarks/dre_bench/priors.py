@@ -87,12 +87,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not ships and options.out == CATALOGUE:
         parser.error("--mirrored and --metric need --out: such a prior must never ship")
     options.out.mkdir(parents=True, exist_ok=True)
-    build_one = partial(
+    build_with_options = partial(
         build, data=options.data, out=options.out, metric=options.metric, mirrored=options.mirrored
     )
     # Spawned, not forked: torch and onnxruntime do not survive a fork with threads.
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        for line in pool.map(build_one, options.names.split(",")):
+        for line in pool.map(build_with_options, options.names.split(",")):
             print(line, flush=True)
 
 

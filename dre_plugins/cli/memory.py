@@ -304,18 +304,18 @@ def _index(opened: Memory) -> Index:
     return index
 
 
-def _found(memory: Memory, wanted: list[str]) -> list[Entry]:
+def _found(memory: Memory, words: list[str]) -> list[Entry]:
     """Return the studies of some names, or of identities that begin so where no name matches."""
     entries = memory.index().entries
-    found: dict[str, Entry] = {}
-    for word in wanted:
-        named = [e for e in entries if word == e.header.name != ""]
-        if not named and len(word) >= SHORTEST_IDENTITY:
-            named = [e for e in entries if e.header.study.startswith(word)]
-        if not named:
+    matching: dict[str, Entry] = {}
+    for word in words:
+        matches = [e for e in entries if word == e.header.name != ""]
+        if not matches and len(word) >= SHORTEST_IDENTITY:
+            matches = [e for e in entries if e.header.study.startswith(word)]
+        if not matches:
             raise ValueError(f"There is no study {word!r} in {memory.path}; see dre memory list.")
-        found |= {entry.header.study: entry for entry in named}
-    return [*found.values()]
+        matching |= {entry.header.study: entry for entry in matches}
+    return [*matching.values()]
 
 
 def _date(seconds: float) -> str:

@@ -76,8 +76,8 @@ def limits_in(constraints: Sequence[str] | None) -> dict[str, tuple[float | None
             limits[metric] = tuple(float(bound) if bound else None for bound in (low, high))
         except ValueError:
             metric = ""
-        wanted = "METRIC=HIGHEST or METRIC=LOWEST:HIGHEST with numbers, such as size=100"
-        require(bool(metric), "--constraint", text, wanted)
+        remedy = "METRIC=HIGHEST or METRIC=LOWEST:HIGHEST with numbers, such as size=100"
+        require(bool(metric), "--constraint", text, remedy)
     return limits
 
 

@@ -22,6 +22,8 @@ ACQUISITION_NAMES = ("log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson
 DEFAULT_ACQUISITIONS = ("log-rank-ei", "ei")
 # More threads than cores only wait, and OpenMP ends the process if it cannot start them.
 MAX_THREADS = 1024
+# Characters of a wrong value that a message shows.
+MAX_SHOWN = 200
 
 
 class FittingError(RuntimeError):
@@ -31,7 +33,13 @@ class FittingError(RuntimeError):
 def require(claim: bool, argument: str, value: object, remedy: str) -> None:
     """Raise a ValueError that names the argument, its value and the remedy unless `claim`."""
     if not claim:
-        raise ValueError(f"{argument} must be {remedy}, got {value!r}.")
+        raise ValueError(f"{argument} must be {remedy}, got {shortened(value)}.")
+
+
+def shortened(value: object) -> str:
+    """Return the text of a value for a message; a study or a table may have pages of it."""
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

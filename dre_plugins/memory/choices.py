@@ -119,13 +119,13 @@ def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, 
     for path in sorted(memory.priors.glob(f"*{STUDIES}")):
         try:
             studies = json.loads(regular(path).read_bytes())
-            known = [entry for entry in entries if entry.header.study in studies]
-            trained_on = [entry for entry in known if studies[entry.header.study]]
+            remembered = [entry for entry in entries if entry.header.study in studies]
+            trained_on = [entry for entry in remembered if studies[entry.header.study]]
         except (FileNotFoundError, *DAMAGES):
             continue
         prior = path.with_suffix(".safetensors")
-        if len(known) >= n_wanted and prior.is_file():
-            best, n_wanted = (prior, trained_on), len(known) + 1
+        if len(remembered) >= n_wanted and prior.is_file():
+            best, n_wanted = (prior, trained_on), len(remembered) + 1
     return best
 
 

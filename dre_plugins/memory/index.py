@@ -61,8 +61,8 @@ class Index:
             if summary is not None:
                 study = summary["header"]["study"]
                 parts.setdefault(study, []).append((self._folder / name, size, summary))
-        found = [_entry(records) for records in parts.values()]
-        return sorted(found, key=lambda entry: (-entry.last, entry.header.study))
+        entries = [_entry(records) for records in parts.values()]
+        return sorted(entries, key=lambda entry: (-entry.last, entry.header.study))
 
     def names(self, digest: str) -> list[str]:
         """Return the names of the parameters of a search space."""

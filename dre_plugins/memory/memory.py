@@ -148,10 +148,10 @@ class Memory:
 
     def source_studies(self) -> dict[str, list[str]]:
         """Return the identities of the studies that each study has learnt from, by its own."""
-        found: dict[str, dict[str, None]] = {}
+        sources_of: dict[str, dict[str, None]] = {}
         for path, sources in self._chosen():
-            found.setdefault(path.name.rsplit("-", 1)[0], {}).update(dict.fromkeys(sources))
-        return {study: [*sources] for study, sources in found.items()}
+            sources_of.setdefault(path.name.rsplit("-", 1)[0], {}).update(dict.fromkeys(sources))
+        return {study: [*sources] for study, sources in sources_of.items()}
 
     def _chosen(self) -> Iterator[tuple[Path, list[str]]]:
         """Yield the files of the choices, and the studies that each names.
@@ -172,8 +172,8 @@ def _home_for(argument: str, given: object) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # neither the environment nor the list of users has it
-        wanted = "the absolute path of a folder, as there is no home directory"
-        raise ValueError(f"{argument} must be {wanted}, got {given!r}.") from error
+        remedy = "the absolute path of a folder, as there is no home directory"
+        raise ValueError(f"{argument} must be {remedy}, got {given!r}.") from error
 
 
 def _is_path(given: object) -> bool:

@@ -107,8 +107,8 @@ def are_related(metadata: MetaDataset) -> bool:
     if len(tasks) < MIN_TO_COMPARE:
         return bool(tasks)
     first, second = tasks[0::2], tasks[1::2]
-    found = _correlations(first, second) + _correlations(second, first)
-    return not found or float(np.mean(found)) >= MIN_CORRELATION
+    correlations = _correlations(first, second) + _correlations(second, first)
+    return not correlations or float(np.mean(correlations)) >= MIN_CORRELATION
 
 
 def _correlations(training: tuple[Task, ...], held_out: tuple[Task, ...]) -> list[float]:
@@ -118,15 +118,15 @@ def _correlations(training: tuple[Task, ...], held_out: tuple[Task, ...]) -> lis
     from dre_plugins.transfer.prior import Prior  # imports torch
 
     prior = Prior.of_few(MetaDataset(training))
-    found = []
+    correlations = []
     for task in held_out:
         try:
             expected = prior.scores(task.space, task.units)
         except ValueError:  # no parameter in common
             continue
         values = np.where(np.isnan(task.values), -np.inf, task.values)
-        found.append(float(kendalltau(expected, values).statistic))
-    return [correlation for correlation in found if not math.isnan(correlation)]
+        correlations.append(float(kendalltau(expected, values).statistic))
+    return [correlation for correlation in correlations if not math.isnan(correlation)]
 
 
 @contextmanager

@@ -39,11 +39,11 @@ class Savings:
 
 def savings(studies: Iterable[RecordedStudy]) -> Savings:
     """Return how good the first suggestions of some studies were, see the module."""
-    found = [share for study in studies if (share := share_beaten(study)) is not None]
-    n = len(found)
+    shares = [share for study in studies if (share := share_beaten(study)) is not None]
+    n = len(shares)
     # Half a win and half a loss are added, so that a few studies without a loss do not give 100 %.
-    share = (sum(found) + 0.5) / (n + 1)
-    error = float(np.std(found, ddof=1)) / math.sqrt(n) if n > 1 else math.inf
+    share = (sum(shares) + 0.5) / (n + 1)
+    error = float(np.std(shares, ddof=1)) / math.sqrt(n) if n > 1 else math.inf
     return Savings(n, share, error)
 
 

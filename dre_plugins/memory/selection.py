@@ -28,8 +28,8 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     parameters contradict those of earlier ones (see `mergeable`) is left out.
     """
     entries = usable(index, without=without)
-    wanted, digests = _words(space.names), dict.fromkeys(entry.space for entry in entries)
-    shared = {digest: len(wanted & _words(index.names(digest))) for digest in digests}
+    words, digests = _words(space.names), dict.fromkeys(entry.space for entry in entries)
+    shared = {digest: len(words & _words(index.names(digest))) for digest in digests}
     likely = sorted((digest for digest in shared if shared[digest]), key=lambda d: -shared[d])
     overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
     chosen = [entry for entry in entries if overlaps.get(entry.space, 0.0) > 0.0]

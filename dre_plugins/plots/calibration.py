@@ -49,9 +49,9 @@ def plot_calibration(
     style: dict[str, Any] = {"fmt": "o", "ms": 5, "lw": 1, "alpha": 0.8, "color": blue()}
     panel.errorbar(true, mean, spread, label="trials, ± standard error", **style)
     errors = (true - mean) / spread
-    wanted = " / ".join(f"{probability:.0%}" for probability in INTERVALS)
+    nominal = " / ".join(f"{probability:.0%}" for probability in INTERVALS)
     held = " / ".join(f"{covered(errors, probability):.0%}" for probability in INTERVALS)
-    panel.set_title(f"Calibration: intervals of {wanted}\nhold {held} of the true ranks")
+    panel.set_title(f"Calibration: intervals of {nominal}\nhold {held} of the true ranks")
     panel.set(xlim=(0, n + 1), ylim=(0, n + 1))
     panel.set(xlabel=f"true rank among {n} trials (1: best)", ylabel="predicted by the others")
     panel.grid(alpha=0.3)

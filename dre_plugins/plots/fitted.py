@@ -14,10 +14,8 @@ import numpy as np
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.lists import final_values
-from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.pareto import single_objective
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.recommender import Recommender
@@ -25,6 +23,8 @@ from dre_plugins.recommend.settings import RecommenderSettings, Settings
 from dre_plugins.recommend.trials import Trial, feasible
 from dre_plugins.space.base import Array, is_integer
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.ask_tell import AskTell
+from dre_plugins.study.loading import prior_from
 
 if TYPE_CHECKING:
     from dre_plugins.adapters.optuna import history

@@ -75,8 +75,8 @@ def branch_to_try(
 
 def is_within(units: Units, branch: Units) -> Mask:
     """Say which canonical coordinates `[N, P]` lie in the branch that `branch` `[P]` leads to."""
-    given = ~np.isnan(branch)
-    return np.asarray((units[:, given] == branch[given]).all(axis=1))
+    is_set = ~np.isnan(branch)
+    return np.asarray((units[:, is_set] == branch[is_set]).all(axis=1))
 
 
 def _branches(
@@ -84,12 +84,12 @@ def _branches(
 ) -> list[_Branch]:
     """Return the progress of each value of the choice in a column."""
     domain = space.domains[space.names[column]]
-    found = []
+    branches = []
     for place in domain.centres(np.arange(domain.n_values or 0, dtype=np.float64)).tolist():
         rows = np.flatnonzero(places == place)
         best = values[rows].max(initial=-math.inf)
         # The first of its best trials; all of them count where none has a value.
         first = int(np.argmax(values[rows])) + 1 if best > -math.inf else 0
         n_since = int(has_ended[rows[first:]].sum())
-        found.append(_Branch(column, place, len(rows), best, n_since))
-    return found
+        branches.append(_Branch(column, place, len(rows), best, n_since))
+    return branches

@@ -24,8 +24,8 @@ def space_of(
     if isinstance(given, SearchSpace):
         return given
     is_space = isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
-    wanted = "a SearchSpace, or domains or lists of choices by parameter name"
-    require(is_space, "space", given, wanted)
+    remedy = "a SearchSpace, or domains or lists of choices by parameter name"
+    require(is_space, "space", given, remedy)
     return SearchSpace({name: _domain_of(name, part, ordered) for name, part in given.items()})
 
 
@@ -35,8 +35,8 @@ def _domain_of(name: str, given: Domain | Sequence[Any], ordered: bool) -> Domai
     # A pair of numbers is more likely a range, as other libraries take it.
     is_range = isinstance(given, tuple) and len(given) == 2 and all(map(is_real, given))
     is_list = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
-    wanted = "a domain of dre_plugins.space, such as Float(0.0, 1.0), or a list of choices"
-    require(is_list and not is_range, f"Parameter {name!r}", given, wanted)
+    remedy = "a domain of dre_plugins.space, such as Float(0.0, 1.0), or a list of choices"
+    require(is_list and not is_range, f"Parameter {name!r}", given, remedy)
     with naming_parameter(name):
         return ordered_choices(given) if ordered else Categorical(given)  # type: ignore[arg-type]
 

@@ -25,8 +25,8 @@ class Directions:
     @classmethod
     def of(cls, direction: str | Sequence[str]) -> Directions:
         """Return the directions that an argument names; a ValueError says that it names none."""
-        given = [direction] if isinstance(direction, str) else direction
-        names = [*given] if isinstance(given, Sequence) else []
+        directions = [direction] if isinstance(direction, str) else direction
+        names = [*directions] if isinstance(directions, Sequence) else []
         is_valid = bool(names) and all(isinstance(n, str) and n in SIGNS for n in names)
         require(is_valid, "direction", direction, "'minimize' or 'maximize', or a list of these")
         return cls(tuple(SIGNS[name] for name in names))
@@ -55,7 +55,7 @@ class Directions:
         has_value = values is not None and not any(map(math.isnan, values))
         if state is None:
             state = TrialState.COMPLETE if has_value else TrialState.FAILED
-        names = [known.value for known in TrialState]
+        names = [state.value for state in TrialState]
         require(state in names, "state", state, f"a TrialState, or one of {names}")
         state = TrialState(state)
         ended = Trial(configuration, state, None, rungs, constraints=checked)
@@ -104,20 +104,20 @@ class Directions:
         if len(self.signs) == 1:
             require(is_real(value), "value", value, "a number or None")
             return (self.signs[0] * number_of(value),)
-        wanted = f"{len(self.signs)} numbers, one for each objective, or None"
+        remedy = f"{len(self.signs)} numbers, one for each objective, or None"
         values = [*value] if isinstance(value, (Sequence, np.ndarray)) else []
         is_valid = len(values) == len(self.signs) and all(map(is_real, values))
-        require(is_valid, "value", value, wanted)
+        require(is_valid, "value", value, remedy)
         pairs = zip(self.signs, values, strict=True)
         return tuple(sign * number_of(objective) for sign, objective in pairs)
 
 
 def checked_constraints(constraints: Mapping[str, float] | None) -> dict[str, float]:
     """Return how far each constraint is violated; a ValueError says that one is no number."""
-    given = {} if constraints is None else constraints
-    are_numbers = isinstance(given, Mapping) and all(map(is_real, given.values()))
+    violations = {} if constraints is None else constraints
+    are_numbers = isinstance(violations, Mapping) and all(map(is_real, violations.values()))
     require(are_numbers, "constraints", constraints, "numbers by name")
-    return {str(name): number_of(value) for name, value in given.items()}
+    return {str(name): number_of(value) for name, value in violations.items()}
 
 
 def checked_cost(cost: float | None) -> float | None:

@@ -69,8 +69,8 @@ def draw_weights(n_objectives: int, rng: np.random.Generator) -> Array:
 def n_objectives(history: Sequence[Trial]) -> int:
     """Return the number of objectives of all trials; 0 if they have single values."""
     numbers = sorted({len(trial.objectives) for trial in history if trial.objectives})
-    wanted = "values of the same objectives in all trials"
-    require(len(numbers) < 2, "history", f"trials of {numbers} objectives", wanted)
+    remedy = "values of the same objectives in all trials"
+    require(len(numbers) < 2, "history", f"trials of {numbers} objectives", remedy)
     return numbers[0] if numbers else 0
 
 

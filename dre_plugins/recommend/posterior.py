@@ -19,7 +19,7 @@ import torch
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.imputation import joint_list, largest_of
-from dre_plugins.recommend.proposers import Request
+from dre_plugins.recommend.requests import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.recommend.universal_prior import network_for, process_features

@@ -132,9 +132,9 @@ def check_count(prior: object, n_objectives: int | None) -> None:
 def check_turns(prior: object, preset: str | Preset) -> None:
     """Raise a ValueError for the file of a universal prior if none takes turns."""
     if isinstance(prior, UniversalFile) and not get_preset(preset).universal_turns:
-        named = f"preset={preset!r}" if isinstance(preset, str) else "a Preset"
+        text = f"preset={preset!r}" if isinstance(preset, str) else "a Preset"
         raise ValueError(
             f"prior must not be the file of a universal prior, got {prior.path!r}, with "
-            f"{named}, in which none takes turns: leave one of them out, or give a Preset with "
+            f"{text}, in which none takes turns: leave one of them out, or give a Preset with "
             "universal_turns=True."
         )

@@ -29,8 +29,8 @@ from dre_plugins.recommend.prior import (
     aligned,
     check_turns,
 )
-from dre_plugins.recommend.proposers import Batch, Choice, Request, stream
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed, portfolio_trials
+from dre_plugins.recommend.requests import Batch, Choice, Request, stream
 from dre_plugins.recommend.schedule import Turn, TurnRules
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -177,17 +177,17 @@ class Recommender:
         is_number = is_integer(index) and index >= 0
         require(is_number, "index", index, "a non-negative integer")
         fixed = fixed or {}
-        given = self._fixed_units(fixed)
+        fixed_units = self._fixed_units(fixed)
         self.check_rule()
         rule = self.rule
-        if not rule.may_hold(given):
+        if not rule.may_hold(fixed_units):
             rule = Rule(self.space, None)
         elif candidates is None and any(
             {c.child, c.parent} & fixed.keys() == {c.child} for c in self.space.conditions
         ):
             # The parents need values with which the given parameters are active.
-            asked = rule.requiring(fixed)
-            rule = asked if asked.may_hold(given) else rule
+            narrowed = rule.requiring(fixed)
+            rule = narrowed if narrowed.may_hold(fixed_units) else rule
         if candidates is not None:
             candidates = rule.kept(candidates)
             require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")
@@ -200,7 +200,7 @@ class Recommender:
                 evidence,
                 numbers,
                 rule,
-                given,
+                fixed_units,
                 candidates,
                 is_whole,
                 is_evaluated,
@@ -321,8 +321,8 @@ class Recommender:
         """Return a recognised learner's portfolio by the numbers of start-up suggestions."""
         if not self._is_recognised or schedule.is_ensemble_ready(evidence, self._rules):
             return {}
-        known = [prior for prior in self._aligned_priors if prior is not None]
-        return portfolio_trials(known[0].favourites, evidence.units, numbers) if known else {}
+        priors = [prior for prior in self._aligned_priors if prior is not None]
+        return portfolio_trials(priors[0].favourites, evidence.units, numbers) if priors else {}
 
     # ---- counters and messages
 

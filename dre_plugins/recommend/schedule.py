@@ -48,7 +48,7 @@ N_STARTUP_TRIALS = 10
 # The universal prior is useful earlier, and better alone until the second of these numbers
 # (docs/decisions/start-up-trials.md).
 N_UNIVERSAL_STARTUP_TRIALS = 4
-N_UNIVERSAL_ALONE = 20
+N_BEFORE_TURNS = 20
 # A trained prior is better than the universal one until then (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10
 # In turns, one of this many suggestions comes from the universal prior.
@@ -102,10 +102,10 @@ class TurnRules:
         return N_UNIVERSAL_STARTUP_TRIALS
 
     @property
-    def n_universal_alone(self) -> int:
+    def n_before_turns(self) -> int:
         """Return the number of the first suggestion at which the two models take turns."""
         takes_turns = self.has_prior or self.has_branches or self.n_startup_trials is not None
-        return 0 if takes_turns else N_UNIVERSAL_ALONE
+        return 0 if takes_turns else N_BEFORE_TURNS
 
 
 def proposer_for(
@@ -155,7 +155,7 @@ def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool
 def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether this number is the universal prior's unless there is a `skip_reason`."""
     is_ready = evidence.n_ended >= rules.n_before_universal and evidence.can_rank
-    is_turn = is_universal_turn(index) or index < rules.n_universal_alone
+    is_turn = is_universal_turn(index) or index < rules.n_before_turns
     return rules.is_universal and is_ready and is_turn
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.proposers import Request
+from dre_plugins.recommend.requests import Request
 from dre_plugins.space.base import Features, Mask, Units
 from dre_plugins.space.candidates import sobol, with_fixed
 from dre_plugins.space.rules import Rule

@@ -20,10 +20,10 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import AlignedPrior, Universal
-from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Purpose, Request, stream
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
+from dre_plugins.recommend.requests import Batch, Choice, Proposer, Purpose, Request, stream
 from dre_plugins.recommend.schedule import Turn, TurnRules
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings

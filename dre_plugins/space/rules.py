@@ -167,17 +167,17 @@ class Rule:
         """
         if self._valid is None:
             return ""
-        found, n_tried = self._search
-        if not len(found):
+        examples, n_tried = self._search
+        if not len(examples):
             raise RuleError(
                 f"valid holds for none of {n_tried} configurations of "
                 f"{', '.join(self.space.names)} that were tried. Check it on one that you know "
                 "to be valid, or narrow the ranges to where it holds."
             )
-        if len(found) >= MIN_SHARE * n_tried or self.n_configurations is not None:
+        if len(examples) >= MIN_SHARE * n_tried or self.n_configurations is not None:
             return ""
         return (
-            f"valid holds for {len(found)} of {n_tried} configurations that were tried: the "
+            f"valid holds for {len(examples)} of {n_tried} configurations that were tried: the "
             "search starts from these. Narrower ranges help, or to compute the last parameter "
             "from the others instead of searching it."
         )
@@ -199,8 +199,8 @@ class Rule:
         if key not in self._examples:
             allowed = self.kept(with_fixed(self._search[0], fixed))
             rng = np.random.default_rng(self._seed)
-            found = allowed if len(allowed) else self._sampled(fixed, MAX_TRIED_FIXED, rng)[0]
-            self._examples[key] = found
+            examples = allowed if len(allowed) else self._sampled(fixed, MAX_TRIED_FIXED, rng)[0]
+            self._examples[key] = examples
         return self._examples[key]
 
     @cached_property
@@ -208,22 +208,22 @@ class Rule:
         """Return the valid configurations that were found `[S, P]`, and how many were tried."""
         rng = np.random.default_rng(self._seed)
         free = np.full(self.space.n_parameters, np.nan)
-        found, n_tried = self._sampled(free, MAX_TRIED, rng)
+        examples, n_tried = self._sampled(free, MAX_TRIED, rng)
         n = self.space.n_configurations
-        if len(found) < N_EXAMPLES and n is not None and n <= MAX_ENUMERATED:
+        if len(examples) < N_EXAMPLES and n is not None and n <= MAX_ENUMERATED:
             return self.unseen(free, Seen(), rng, N_EXAMPLES), n
-        return found, n_tried
+        return examples, n_tried
 
     def _sampled(self, fixed: Array, most: int, rng: np.random.Generator) -> tuple[Array, int]:
         """Return valid points by rejection sampling, and how many Sobol points were tried."""
-        n_tried, found = 0, np.empty((0, self.space.n_parameters))
-        while len(found) < N_EXAMPLES and n_tried < most:
+        n_tried, examples = 0, np.empty((0, self.space.n_parameters))
+        while len(examples) < N_EXAMPLES and n_tried < most:
             points = with_fixed(
                 sobol(self.space.n_parameters, max(N_EXAMPLES, n_tried), rng), fixed
             )
-            found = np.concatenate([found, self.kept(points)])
+            examples = np.concatenate([examples, self.kept(points)])
             n_tried += len(points)
-        return found[:N_EXAMPLES], n_tried
+        return examples[:N_EXAMPLES], n_tried
 
     # ---- candidates
 
@@ -280,13 +280,13 @@ class Rule:
         """
         if self._valid is None:
             return end
-        found = [self._no_units]
+        valid = [self._no_units]
         for stage in _STAGES:
             points = np.where(self._is_unordered, end, start + stage * (end - start))
             is_valid = self.holds(points)
-            found.append(points[is_valid])
+            valid.append(points[is_valid])
             start, end = start[~is_valid], end[~is_valid]
-        return np.concatenate(found)
+        return np.concatenate(valid)
 
     @property
     def _no_units(self) -> Array:

@@ -193,9 +193,9 @@ class SearchSpace:
         self, units: Array, *, include_inactive: bool = False
     ) -> list[dict[str, Any]]:
         """Return the configurations at `units` `[C, P]`, see `to_configuration`."""
-        wanted = ~np.isnan(units)
+        is_decoded = ~np.isnan(units)
         if not include_inactive:
-            wanted &= self.active(units)
+            is_decoded &= self.active(units)
         configurations: list[dict[str, Any]] = [{} for _ in units]
         columns = {name: column for column, name in enumerate(self.names)}
         for name, domain in self.domains.items():
@@ -203,7 +203,7 @@ class SearchSpace:
                 for configuration in configurations:
                     configuration[name] = self.constants[name]
                 continue
-            rows = np.flatnonzero(wanted[:, columns[name]])
+            rows = np.flatnonzero(is_decoded[:, columns[name]])
             values = domain.from_units(units[rows, columns[name]])
             for row, value in zip(rows.tolist(), values, strict=True):
                 configurations[row][name] = value

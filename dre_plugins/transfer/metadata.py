@@ -240,12 +240,12 @@ class MetaDataset:
         Raises:
             ValueError: There is no task of such a name.
         """
-        wanted = {names} if isinstance(names, str) else set(names)
+        chosen = {names} if isinstance(names, str) else set(names)
         present = [task.name for task in self.tasks]
-        unknown = sorted(wanted - set(present))
+        unknown = sorted(chosen - set(present))
         if unknown:
             raise ValueError(f"There are no tasks {unknown}; the names are {present}.")
-        return replace(self, tasks=tuple(task for task in self.tasks if task.name in wanted))
+        return replace(self, tasks=tuple(task for task in self.tasks if task.name in chosen))
 
     def summary(self) -> str:
         """Return a short text with tasks, evaluations by state, and skipped items."""
@@ -345,14 +345,14 @@ def _task_from_tree(state: Mapping[str, Any]) -> Task:
 
 def _numbered(tasks: Iterable[Task]) -> tuple[Task, ...]:
     """Return tasks with names of their own: "a", "a (2)", …"""
-    named: dict[str, Task] = {}
+    numbered: dict[str, Task] = {}
     for task in tasks:
         name, n = task.name, 1
-        while name in named:
+        while name in numbered:
             n += 1
             name = f"{task.name} ({n})"
-        named[name] = task if name == task.name else replace(task, name=name)
-    return tuple(named.values())
+        numbered[name] = task if name == task.name else replace(task, name=name)
+    return tuple(numbered.values())
 
 
 def unnumbered(name: str) -> str:

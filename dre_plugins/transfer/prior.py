@@ -10,67 +10,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.engine.settings import require
-from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import Array, Features
+from dre_plugins.transfer import prior_file
+from dre_plugins.transfer.content import Card, PriorContent
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.alignment import Alignment, align, try_align
 from dre_plugins.transfer.spaces.conversion import Link
+from dre_plugins.transfer.training import FEW_TASKS, SCORER, metadata_of_beliefs, train_prior
 
 __all__ = ["Card", "Prior", "PriorError"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """Say where a prior comes from.
-
-    Args:
-        name: Short name.
-        description: One sentence.
-        tasks: Names of the tasks that it was meta-trained on.
-        n_evaluations: Evaluations of these tasks.
-        source: Where they come from.
-        licence: Licence of the tasks, and hence of the prior.
-        created: Date, ISO 8601.
-        rebuild: Command that makes the prior anew; empty if there is none.
-        defaults: Values of the prior's parameters that a study does not tune, by name.
-        training: Settings of the meta-training, JSON-ready.
-        validation: Figures, by name.
-    """
-
-    name: str
-    description: str = ""
-    tasks: tuple[str, ...] = ()
-    n_evaluations: int = 0
-    source: str = ""
-    licence: str = ""
-    created: str = ""
-    rebuild: str = ""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
-    validation: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("defaults", "training", "validation"):
-            value = getattr(self, name)
-            is_mapping = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-            require(is_mapping, name, value, "a mapping of names")
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Card:
-        """Rebuild a card from its dictionary, without entries that this version does not know."""
-        names = {entry.name for entry in fields(cls)}
-        values = {name: value for name, value in state.items() if name in names}
-        return cls(**{**values, "tasks": tuple(values.get("tasks", ()))})
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Prior:
+class Prior(PriorContent):
     """Hold scorers that were meta-trained on past tasks, their search space and a card.
 
     Use `Prior.load`, `Prior.train` or `Prior.of_beliefs` to make one.
@@ -80,10 +37,10 @@ class Prior:
         space: Search space of the past tasks.
         card: Description of the past tasks.
         favourites: Canonical coordinates of the best configurations of past tasks `[F, P]`.
-        mapping: Name in a study's space to name in this one, where they do not match.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
         portfolio: Canonical coordinates of the first trials of a study whose learner is
             recognised, in order, `[F, P]`; they complement each other. None: the favourites.
+        mapping: Name in a study's space to name in this one, where they do not match.
         remark: Text for the log, such as why the prior was chosen.
         past_studies: Names of the user's studies that it was trained on; not saved in files.
 
@@ -93,13 +50,7 @@ class Prior:
         'Apache-2.0'
     """
 
-    ensemble: DeepRankingEnsemble = field(repr=False)  # thousands of weights
-    space: SearchSpace
-    card: Card
-    favourites: Array = field(repr=False)
     mapping: Mapping[str, str] = field(default_factory=dict)
-    contexts: NDArray[np.float32] | None = field(default=None, repr=False)
-    portfolio: Array | None = field(default=None, repr=False)
     remark: str = ""
     past_studies: tuple[str, ...] = ()
 
@@ -109,6 +60,11 @@ class Prior:
             require(target in names, f"mapping[{name!r}]", target, f"one of the prior's {names}")
         twice = [target for target in targets if targets.count(target) > 1]
         require(not twice, "mapping", twice, "one of your parameters for each of the prior's")
+
+    @classmethod
+    def of(cls, content: PriorContent) -> Prior:
+        """Return the prior of a content, for studies with its own names of parameters."""
+        return cls(**{part.name: getattr(content, part.name) for part in fields(PriorContent)})
 
     @staticmethod
     def train(metadata: MetaDataset, **options: Any) -> Prior:
@@ -125,9 +81,7 @@ class Prior:
         Raises:
             ValueError: If there is nothing to learn from, or an option is invalid.
         """
-        from dre_plugins.transfer.training import train_prior
-
-        return train_prior(metadata, **options)
+        return Prior.of(train_prior(metadata, **options))
 
     @staticmethod
     def of_few(metadata: MetaDataset) -> Prior:
@@ -136,10 +90,9 @@ class Prior:
         Raises:
             ValueError: If there is nothing to learn from.
         """
-        from dre_plugins.transfer.training import FEW_TASKS, SCORER, train_prior
-
         scorer = replace(SCORER, context=None)
-        return train_prior(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS)
+        content = train_prior(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS)
+        return Prior.of(content)
 
     @staticmethod
     def of_beliefs(
@@ -158,8 +111,6 @@ class Prior:
         Raises:
             ValueError: If there are none, or one is not in the space or names nothing searched.
         """
-        from dre_plugins.transfer.training import metadata_of_beliefs
-
         if not isinstance(space, SearchSpace):
             space = SearchSpace(space)
         return Prior.of_few(metadata_of_beliefs(space, configurations))
@@ -178,9 +129,7 @@ class Prior:
             PriorError: If there is no such prior, or its file is damaged, foreign, or newer.
             ValueError: If the mapping names a parameter that the prior does not have.
         """
-        from dre_plugins.transfer.prior_file import load
-
-        return load(prior).with_mapping(mapping)
+        return Prior.of(prior_file.load(prior)).with_mapping(mapping)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file: weights, and the card as JSON in its header.
@@ -188,9 +137,7 @@ class Prior:
         Raises:
             ValueError: If the space has categories that JSON cannot hold.
         """
-        from dre_plugins.transfer.prior_file import save
-
-        save(path, self)
+        prior_file.save(path, self)
 
     def align(self, space: SearchSpace) -> Alignment:
         """Return how configurations of `space` are expressed in the prior's space.

@@ -24,7 +24,7 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES, listed, numbers
-from dre_plugins.transfer.prior import Card, Prior
+from dre_plugins.transfer.content import Card, PriorContent
 
 FORMAT = "dre-plugins/ensemble"
 VERSION = 1
@@ -37,7 +37,7 @@ MAX_FEATURES = 4096
 CATALOGUE = Path(__file__).parent / "catalogue"
 
 
-def save(path: str | os.PathLike[str], prior: Prior) -> None:
+def save(path: str | os.PathLike[str], prior: PriorContent) -> None:
     """Write a prior, see `Prior.save`."""
     ensemble, contexts = prior.ensemble, prior.contexts
     check_size(ensemble.settings, ensemble.n_features)
@@ -63,7 +63,7 @@ def save(path: str | os.PathLike[str], prior: Prior) -> None:
     checkpoint.save(path, ensemble.parameters, texts)
 
 
-def load(prior: str | os.PathLike[str]) -> Prior:
+def load(prior: str | os.PathLike[str]) -> PriorContent:
     """Return a prior that is named or given by its path, see `Prior.load`."""
     given = os.fspath(prior) if isinstance(prior, os.PathLike) else prior
     shipped, path = names(), Path(given if isinstance(given, str) else "")
@@ -84,7 +84,7 @@ def load(prior: str | os.PathLike[str]) -> Prior:
 
 # Cached, as Syne Tune constructs searchers at every suggestion. Priors are never changed in place.
 @lru_cache(maxsize=8)
-def parsed(path: str, content: bytes) -> Prior:
+def parsed(path: str, content: bytes) -> PriorContent:
     """Return the prior that a file holds, see `Prior.load`."""
     texts, tensors = checkpoint.read(path, content, FORMAT, VERSION, writer="Prior.save")
     try:
@@ -99,7 +99,7 @@ def parsed(path: str, content: bytes) -> Prior:
         if header["sha256"] != content_hash(parameters, settings, header):
             raise PriorError(f"{path}: damaged: the hash of its content is another one.")
         space = SearchSpace.from_dict(header["space"])
-        prior = Prior(
+        prior = PriorContent(
             DeepRankingEnsemble(settings, n_features, parameters),
             space,
             Card.from_dict(header["card"]),

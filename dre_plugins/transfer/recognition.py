@@ -17,7 +17,7 @@ from dre_plugins.space import Constant, Float, Integer
 from dre_plugins.space.base import Array, Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
-from dre_plugins.transfer.spaces.conversion import number_of
+from dre_plugins.transfer.spaces.conversion import parsed_number
 from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, without_learner
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _ends(name: str, domain: Domain) -> tuple[float, float] | None:
     if isinstance(domain, (Float, Integer)):
         ends = np.array([domain.low, domain.high], dtype=np.float64)
     else:
-        ends = np.array([number_of(value) for value in domain.all_values()])
+        ends = np.array([parsed_number(value) for value in domain.all_values()])
         if not ends.size or np.isnan(ends).any():
             return None
     change = change_of(name, without_learner(name))
@@ -174,10 +174,10 @@ class AutoPrior:
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
         """Return the recognised prior's best values of the parameters of a branch."""
         space = SearchSpace(domains)
-        known = self.on(space)
-        if known is None or not len(known.favourites):
+        aligned = self.on(space)
+        if aligned is None or not len(aligned.favourites):
             return {}
-        values = space.to_configuration(known.favourites[0])
+        values = space.to_configuration(aligned.favourites[0])
         return {name: value for name, value in values.items() if name in space.names}
 
     def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:

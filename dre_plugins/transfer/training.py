@@ -20,9 +20,9 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.space.base import Array, is_integer
 from dre_plugins.space.candidates import mutate, sobol
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.content import Card, PriorContent
 from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.prior import Card, Prior
 from dre_plugins.transfer.spaces.merging import (
     in_canonical_order,
     mergeable,
@@ -71,7 +71,7 @@ def train_prior(
     progress: bool = False,
     rebuild: str = "",
     **machine: Any,
-) -> Prior:
+) -> PriorContent:
     """Meta-train a prior, see `Prior.train`; `machine` has further arguments of `meta_train`."""
     require(is_integer(seed) and seed >= 0, "seed", seed, "a non-negative integer")
     metadata = _with_parameters(metadata)
@@ -131,7 +131,7 @@ def train_prior(
     contexts = None
     if scorer.context is not None:
         contexts = contexts_of(ensemble, lists, settings.max_support, seed)
-    return Prior(ensemble, space, card, favourites_of(training, space), contexts=contexts)
+    return PriorContent(ensemble, space, card, favourites_of(training, space), contexts)
 
 
 def _with_parameters(metadata: MetaDataset) -> MetaDataset:
@@ -221,8 +221,8 @@ def metadata_of_beliefs(
     values = np.full(len(units), -np.inf)
     for row, configuration in enumerate(configurations):
         columns = space.feature_columns(configuration)
-        wanted = space.features(space.canonical(favoured[row * N_COMPLETIONS][None]))
-        distance = np.abs(features[:, columns] - wanted[:, columns]).sum(1)
+        believed_features = space.features(space.canonical(favoured[row * N_COMPLETIONS][None]))
+        distance = np.abs(features[:, columns] - believed_features[:, columns]).sum(1)
         values = np.maximum(values, -distance)
     failed = np.zeros(len(units), dtype=np.bool_)
     task = Task("beliefs", space, units, values, failed)

@@ -167,16 +167,16 @@ class UniversalPrior(nn.Module):
         by_scale, by_trend, by_amplitude, by_noise = (
             torch.asinh(part).to(columns.dtype) / 2.0 for part in gradient
         )
-        known = [
+        inputs = [
             by_scale,
             *by_trend.split(n_features, -1),
             (guess.lengthscales - 1.0) / 2.0,
             *((guess.trends - TREND) / 3.0).split(n_features, -1),
         ]
-        moves = feature_step(torch.cat([columns, torch.cat(known, 1).mT], -1))
+        moves = feature_step(torch.cat([columns, torch.cat(inputs, 1).mT], -1))
         scale, *trend = moves.mT.split(n, 1)
-        known = [by_noise, by_amplitude, (guess.noises - NOISE) / 2.0, guess.amplitudes / 2.0]
-        noise, amplitude = task_step(torch.cat([task, *known], -1)).split(n, -1)
+        inputs = [by_noise, by_amplitude, (guess.noises - NOISE) / 2.0, guess.amplitudes / 2.0]
+        noise, amplitude = task_step(torch.cat([task, *inputs], -1)).split(n, -1)
         scales = guess.lengthscales + STEP * by_scale + scale
         trends = guess.trends + STEP * by_trend + torch.cat(trend, -1)
         amplitudes = guess.amplitudes + STEP * by_amplitude + amplitude

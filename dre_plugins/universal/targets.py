@@ -45,12 +45,12 @@ def both_targets(order: Tensor, values: Tensor) -> tuple[Targets, Targets]:
         order: Numbers whose order counts `[N]`, such as the values or their ranks.
         values: Finite values of about 1 `[N]`.
     """
-    alone, _, _ = standardised(values)
+    standard, _, _ = standardised(values)
     scores = normal_scores(order)
     spread, _, deviation = standardised(scores)
-    blend, _, size = standardised(spread + alone)
-    slopes = (1.0 + density(alone) / normal_density(scores) / deviation) / size
-    return Targets(blend, float(slopes.log().sum())), Targets(alone, LOG_ODDS, MEAN_VARIANCE)
+    blend, _, size = standardised(spread + standard)
+    slopes = (1.0 + density(standard) / normal_density(scores) / deviation) / size
+    return Targets(blend, float(slopes.log().sum())), Targets(standard, LOG_ODDS, MEAN_VARIANCE)
 
 
 def density(numbers: Tensor) -> Tensor:

@@ -21,8 +21,8 @@ from dre_plugins.adapters import (  # noqa: E402
     ray_tune as for_ray_tune,
     syne_tune as for_syne_tune,
 )
-from dre_plugins.recommend import AskTell  # noqa: E402
 from dre_plugins.space import Categorical, Float  # noqa: E402
+from dre_plugins.study import AskTell  # noqa: E402
 
 N = 30
 RNG = np.random.default_rng(3)

@@ -21,8 +21,8 @@ from syne_tune.backend.trial_status import Trial as SyneTuneTrial  # noqa: E402
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
 from dre_plugins.adapters.ray_tune import DRESearch  # noqa: E402
 from dre_plugins.adapters.syne_tune import MODRE, DRESearcher  # noqa: E402
-from dre_plugins.recommend import AskTell  # noqa: E402
 from dre_plugins.space import Categorical, Float, Integer, Ordinal, SearchSpace  # noqa: E402
+from dre_plugins.study import AskTell  # noqa: E402
 
 SPACE = SearchSpace(
     {

@@ -23,8 +23,9 @@ from dre_plugins.adapters.syne_tune import (
     MultiObjectiveDRESearcher,
 )
 from dre_plugins.engine import PRESETS
-from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
+from dre_plugins.study import AskTell
 
 N_TRIALS = 12  # with several objectives the ensemble proposes after ten
 SPACE = {"x": uniform(-1.0, 1.0), "y": uniform(-1.0, 1.0)}  # of Syne Tune

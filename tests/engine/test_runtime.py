@@ -19,8 +19,8 @@ from threadpoolctl import ThreadpoolController
 
 from dre_plugins import Settings
 from dre_plugins.engine.runtime import isolated, one_blas_thread
-from dre_plugins.recommend import AskTell
 from dre_plugins.space import Categorical, Float
+from dre_plugins.study import AskTell
 
 
 @contextmanager

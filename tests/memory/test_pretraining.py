@@ -25,7 +25,7 @@ def trainings(monkeypatch):
 
     def train(metadata, **options):
         counted.append(len(metadata))
-        return train_prior(metadata, settings=MetaTrainingSettings(n_steps=20))
+        return Prior.of(train_prior(metadata, settings=MetaTrainingSettings(n_steps=20)))
 
     monkeypatch.setattr(Prior, "train", staticmethod(train))
     return counted

@@ -8,8 +8,9 @@ import numpy as np
 from cases import IS_LONG
 from hypothesis import strategies as st
 
-from dre_plugins.recommend import AskTell, TrialState
+from dre_plugins.recommend import TrialState
 from dre_plugins.space import Float, Integer, SearchSpace
+from dre_plugins.study import AskTell
 
 ODD = (
     *(float("nan"), float("inf"), float("-inf"), 1e300, -1e300, 1.7e308, -1.7e308),

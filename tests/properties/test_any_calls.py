@@ -18,8 +18,8 @@ from histories import values
 from hypothesis import given, strategies as st
 from small import SETTINGS
 
-from dre_plugins.recommend import AskTell
 from dre_plugins.space import Float
+from dre_plugins.study import AskTell
 
 # What a report may hold where a number is expected.
 reported = values | st.sampled_from([None, "text", "1.5", True, [1.0], {}, np.array(2.0), 1j])

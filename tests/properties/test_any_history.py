@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 from small import SETTINGS, SMALL
 from spaces import SpaceCase, space_cases
 
-from dre_plugins.recommend import AskTell
 from dre_plugins.recommend.settings import Settings
+from dre_plugins.study import AskTell
 
 seeds = st.integers(0, 2**63) | st.integers(0, 10)
 options = st.fixed_dictionaries(

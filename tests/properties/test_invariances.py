@@ -26,10 +26,11 @@ from hypothesis import given, strategies as st
 from small import SETTINGS, SMALL
 from spaces import SpaceCase, space_cases
 
-from dre_plugins.recommend import AskTell, TrialState
+from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, RangeCondition, SearchSpace
 from dre_plugins.space.seen import groups
+from dre_plugins.study import AskTell
 
 seeds = st.integers(0, 2**32)
 Configuration = Mapping[str, Any]

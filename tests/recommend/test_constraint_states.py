@@ -9,10 +9,11 @@ import pytest
 from test_feasibility import PLANE, QUICK, spread
 
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import ConstraintState, constraint_states
+from dre_plugins.study import AskTell
 
 MET, VIOLATED, UNKNOWN = ConstraintState.MET, ConstraintState.VIOLATED, ConstraintState.UNKNOWN
 SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
+from dre_plugins.recommend import Recommender, Trial, TrialState
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import CostModel, GainWeights
 from dre_plugins.recommend.universal_prior import process_features
 from dre_plugins.space import Categorical, Float, SearchSpace
+from dre_plugins.study import AskTell
 
 SPACE = SearchSpace(
     {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0), "kind": Categorical(("a", "b", "c"))}

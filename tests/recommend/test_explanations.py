@@ -10,11 +10,11 @@ from presets import TINY
 from small_spaces import told
 
 from dre_plugins import Prior
-from dre_plugins.recommend import AskTell
 from dre_plugins.recommend.explanation import SOURCES, Explanation
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
+from dre_plugins.study import AskTell
 
 PLANE = {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from presets import QUICK
 
-from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.constraints import (
     MAX_MODELLED,
     Constraint,
@@ -18,6 +18,7 @@ from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
 from dre_plugins.recommend.universal_prior import process_features
 from dre_plugins.space import Float, SearchSpace
+from dre_plugins.study import AskTell
 
 PLANE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 

@@ -10,12 +10,13 @@ import torch
 from presets import TINY
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend import AskTell, TrialState
+from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.lists import MAX_FANTASIES, select_fantasies
 from dre_plugins.recommend.recommender import N_TOGETHER
 from dre_plugins.recommend.search import NEAR, is_distant, min_distance
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, Integer
+from dre_plugins.study import AskTell
 from dre_plugins.universal.processes import Processes
 
 N_COMPLETE = 20

@@ -10,9 +10,10 @@ from presets import of_steps
 from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.prior import AlignedPrior, PriorLike
 from dre_plugins.space import Float, SearchSpace
+from dre_plugins.study import AskTell
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 SCORER = ScorerSettings(n_members=4, hidden=(8,), range_limit=None)

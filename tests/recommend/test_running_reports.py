@@ -14,9 +14,10 @@ from test_universal_proposer import QUICK
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.adapters.syne_tune import DRESearcher
-from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import observed_trials
+from dre_plugins.study import AskTell
 
 OPTIONS = {"settings": Settings(preset=QUICK), "n_startup_trials": 4}
 ROWS = np.random.default_rng(0).uniform(-1.0, 1.0, (10, 2)).tolist()

@@ -16,9 +16,10 @@ from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.engine import PRESETS
-from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.schedule import TurnRules, proposer_for
 from dre_plugins.recommend.settings import Settings
+from dre_plugins.study import AskTell
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
 

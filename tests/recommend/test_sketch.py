@@ -3,9 +3,9 @@ import pytest
 from small_spaces import told
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend import AskTell
 from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space import Categorical
+from dre_plugins.study import AskTell
 
 
 def features(n: int, n_features: int) -> np.ndarray:

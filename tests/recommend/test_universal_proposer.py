@@ -9,7 +9,7 @@ import pytest
 from presets import of_steps
 from small_spaces import PLANE, sphere
 
-from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import GainWeights
@@ -20,6 +20,7 @@ from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 from dre_plugins.space.rules import Rule
+from dre_plugins.study import AskTell
 
 QUICK = of_steps(20)
 SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)

@@ -11,9 +11,10 @@ from marks import LONG
 from presets import TINY
 from small_spaces import rising, told
 
-from dre_plugins.recommend import AskTell, Recommender, Settings, Trial, TrialState
+from dre_plugins.recommend import Recommender, Settings, Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 from dre_plugins.space.rules import Rule, RuleError
+from dre_plugins.study import AskTell
 from dre_plugins.transfer.prior import Prior
 
 pytestmark = pytest.mark.usefixtures("few_candidates")

@@ -1,21 +1,17 @@
 """Circles of imports in a package, read from the source of its modules."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 
-def circle_in(package: Path, free_within: Collection[str] = ()) -> list[str]:
-    """Return the modules of a circle, empty if there is none; imports for type checkers count.
-
-    `free_within` has the files whose functions may import what imports the file.
-    """
+def circle_in(package: Path) -> list[str]:
+    """Return the modules of a circle, empty if there is none; imports for type checkers count."""
     paths = {_dotted(path, package): path for path in package.rglob("*.py")}
     graph: dict[str, set[str]] = {}
     for name, path in paths.items():
-        found = _imported(path, path.relative_to(package).as_posix() in free_within)
-        modules = {each if each in paths else each.rpartition(".")[0] for each in found}
+        modules = {n if n in paths else n.rpartition(".")[0] for n in _imported(path)}
         graph[name] = modules & paths.keys() - {name}
     try:
         TopologicalSorter(graph).prepare()
@@ -30,7 +26,7 @@ def _dotted(path: Path, package: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imported(path: Path, is_free: bool) -> Iterator[str]:
+def _imported(path: Path) -> Iterator[str]:
     """Yield dotted names, those of functions and classes too."""
     nodes = [ast.parse(path.read_text()).body]
     while nodes:
@@ -39,5 +35,5 @@ def _imported(path: Path, is_free: bool) -> Iterator[str]:
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
             elif isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
-            elif not (is_free and isinstance(node, ast.FunctionDef)):
+            else:
                 nodes.append([*ast.iter_child_nodes(node)])

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dre_plugins.recommend import AskTell
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
+from dre_plugins.study import AskTell
 
 PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
 GRID = SearchSpace({"a": Integer(0, 2), "b": Categorical(tuple("uvwxyz"))})  # 18 configurations

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from small_spaces import told
 
-from dre_plugins.recommend import AskTell
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
+from dre_plugins.study import AskTell
 from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.training import metadata_of_beliefs
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from presets import TINY
 
-from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Ordinal
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.ask_tell import AskTell
 from dre_plugins.transfer.prior import Prior, PriorError
 from dre_plugins.transfer.prior_file import CATALOGUE
 from dre_plugins.transfer.recognition import AutoPrior

@@ -133,7 +133,7 @@ def test_the_log_scale_needs_evidence_or_a_statement() -> None:
         "narrow": rng.uniform(1.0, 2.0, 2000),
         "y": rng.random(2000),
     }
-    domains = from_table(columns, value="y", log=["narrow"]).tasks[0].space.domains
+    domains = from_table(columns, value="y", log="narrow").tasks[0].space.domains
     scales = {name: domain.scale for name, domain in domains.items()}
     assert scales == {
         **{"uniform": "linear", "log": "log", "log_int": "log", "narrow": "log"},

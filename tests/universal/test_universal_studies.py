@@ -12,8 +12,8 @@ from small_universal import untrained, write
 
 from dre_plugins import AskTell, DRESampler, Settings
 from dre_plugins.engine.checkpoint import PriorError
-from dre_plugins.recommend.loading import prior_from
 from dre_plugins.space import Float
+from dre_plugins.study.loading import prior_from
 from dre_plugins.universal.file import SHIPPED, load
 
 

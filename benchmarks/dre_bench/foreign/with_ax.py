@@ -41,11 +41,11 @@ def _domains(parameters: list[dict[str, Any]]) -> list[Any]:
     A space must be a tree in Ax, so a child of several values is left without its condition.
     """
     children: dict[str, dict[str, list[str]]] = {}
-    for each in parameters:
-        if len(each["active_for"]) == 1:
-            of_parent = children.setdefault(each["parent"], {})
-            of_parent.setdefault(each["active_for"][0], []).append(each["name"])
-    return [_domain(children.get(each["name"]), **each) for each in parameters]
+    for parameter in parameters:
+        if len(parameter["active_for"]) == 1:
+            of_parent = children.setdefault(parameter["parent"], {})
+            of_parent.setdefault(parameter["active_for"][0], []).append(parameter["name"])
+    return [_domain(children.get(parameter["name"]), **parameter) for parameter in parameters]
 
 
 def _domain(

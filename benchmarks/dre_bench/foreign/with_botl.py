@@ -96,7 +96,7 @@ def _client(
     client = AxClient(strategy, random_seed=seed, verbose_logging=False)
     client.create_experiment(
         name=name,
-        parameters=[_domain(**each) for each in parameters],
+        parameters=[_domain(**parameter) for parameter in parameters],
         objectives={VALUE: ObjectiveProperties(minimize=False)},
     )
     return client

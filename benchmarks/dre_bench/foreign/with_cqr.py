@@ -50,7 +50,7 @@ class Searcher:
     ) -> None:
         # Some of Syne Tune draws from the global generator.
         np.random.seed(seed)  # noqa: NPY002
-        space = {each["name"]: _domain(**each) for each in parameters}
+        space = {parameter["name"]: _domain(**parameter) for parameter in parameters}
         self._scheduler = METHODS[method](space, past, seed)
         self._n_trials = 0
 
@@ -75,8 +75,10 @@ def _cqr(space: dict[str, Any], past: Past, seed: int) -> Any:
 
 
 def _box(space: dict[str, Any], past: Past, seed: int) -> Any:
-    known = _evaluations(space, past, sign=1.0)
-    return bounding_box.BoundingBox(CQR, space, VALUE, known, do_minimize=False, random_seed=seed)
+    evaluations = _evaluations(space, past, sign=1.0)
+    return bounding_box.BoundingBox(
+        CQR, space, VALUE, evaluations, do_minimize=False, random_seed=seed
+    )
 
 
 def _quantile(space: dict[str, Any], past: Past, seed: int) -> Any:
@@ -85,9 +87,9 @@ def _quantile(space: dict[str, Any], past: Past, seed: int) -> Any:
     )
 
     # The searcher minimises, whatever its scheduler says.
-    known = _evaluations(space, past, sign=-1.0)
+    evaluations = _evaluations(space, past, sign=-1.0)
     searcher = quantile_based_searcher.QuantileBasedSurrogateSearcher(
-        space, known, random_seed=seed
+        space, evaluations, random_seed=seed
     )
     return SingleObjectiveScheduler(space, VALUE, searcher=searcher)
 

@@ -19,7 +19,7 @@ class Searcher:
         # HEBO draws from the global generators.
         np.random.seed(seed)  # noqa: NPY002
         torch.manual_seed(seed)  # noqa: TID251
-        space = DesignSpace().parse([_domain(**each) for each in parameters])
+        space = DesignSpace().parse([_domain(**parameter) for parameter in parameters])
         self._optimiser = HEBO(space, scramble_seed=seed)
 
     def ask(self, n: int) -> list[dict[str, Any]]:

@@ -46,12 +46,12 @@ class Searcher:
 
 def _space(parameters: list[dict[str, Any]]) -> ConfigurationSpace:
     space = ConfigurationSpace()
-    domains = {each["name"]: _domain(**each) for each in parameters}
+    domains = {parameter["name"]: _domain(**parameter) for parameter in parameters}
     space.add(*domains.values())
-    for each in parameters:
-        if each["parent"] is not None:
-            child, parent = domains[each["name"]], domains[each["parent"]]
-            space.add(InCondition(child, parent, each["active_for"]))
+    for parameter in parameters:
+        if parameter["parent"] is not None:
+            child, parent = domains[parameter["name"]], domains[parameter["parent"]]
+            space.add(InCondition(child, parent, parameter["active_for"]))
     return space
 
 

@@ -114,9 +114,9 @@ def complementary(regret: Array, weights: Array, n_members: int) -> list[int]:
 
 def _candidates(table: Table, units: Array, datasets: Collection[int]) -> Array:
     """Return the inputs that most data sets share, or all if these are too few `[C, P]`."""
-    known = np.isin(table.dataset, [*datasets])
-    evaluated, counts = np.unique(_inputs(units[known]), axis=0, return_counts=True)
-    is_shared = counts >= len(np.unique(table.dataset[known])) / 2
+    is_used = np.isin(table.dataset, [*datasets])
+    evaluated, counts = np.unique(_inputs(units[is_used]), axis=0, return_counts=True)
+    is_shared = counts >= len(np.unique(table.dataset[is_used])) / 2
     return evaluated[is_shared] if is_shared.sum() >= FEWEST_SHARED else evaluated
 
 
@@ -148,9 +148,9 @@ def _expected(
         return []
     kernel, inputs = _kernel(shared), _inputs(candidates)
     expected = []
-    for known, values, of_default in past:
+    for tried, values, of_default in past:
         level = np.quantile(values, FAR, axis=0)
-        model = GaussianProcessRegressor(kernel, optimizer=None).fit(known, values - level)
+        model = GaussianProcessRegressor(kernel, optimizer=None).fit(tried, values - level)
         of_candidates = model.predict(inputs).reshape(len(inputs), -1) + level
         of_candidates[default] = of_default[0]
         expected.append(of_candidates.T)

@@ -29,13 +29,13 @@ class Limits:
         is_mapping = given is None or isinstance(given, Mapping)
         require(is_mapping, "constraints", given, "a dictionary of limits by metric")
         ranges = {}
-        wanted = "a number, the highest value allowed, or a pair of the lowest and the highest"
+        remedy = "a number, the highest value allowed, or a pair of the lowest and the highest"
         for metric, limit in (given or {}).items():
             pair = limit if isinstance(limit, (tuple, list)) else (None, limit)
             name = f"constraints[{metric!r}]"
-            stated = [bound for bound in pair if bound is not None]
-            are_numbers = all(is_real(b) and not math.isnan(number_of(b)) for b in stated)
-            require(len(pair) == 2 and bool(stated) and are_numbers, name, limit, wanted)
+            bounds = [bound for bound in pair if bound is not None]
+            are_numbers = all(is_real(b) and not math.isnan(number_of(b)) for b in bounds)
+            require(len(pair) == 2 and bool(bounds) and are_numbers, name, limit, remedy)
             low = -math.inf if pair[0] is None else number_of(pair[0])
             high = math.inf if pair[1] is None else number_of(pair[1])
             require(low <= high, name, limit, "a range that is not empty")
@@ -45,8 +45,8 @@ class Limits:
     def check(self, reported: Collection[str]) -> None:
         """Refuse limits on metrics that no trial has reported, by a ValueError."""
         for metric in self.ranges:
-            wanted = f"on what trials reported, {sorted(reported)}"
-            require(metric in reported, "constraints", metric, wanted)
+            remedy = f"on what trials reported, {sorted(reported)}"
+            require(metric in reported, "constraints", metric, remedy)
 
     def count_unreported(self, reported: Collection[str], skipped: Counter[str]) -> None:
         """Count limits on metrics that a past experiment has not reported, which say nothing."""

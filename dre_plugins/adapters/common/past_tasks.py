@@ -54,9 +54,9 @@ def read_in(
     if space is None or not n_others:
         return metadata
     if not kept:
-        found = sorted({name for task in read(None) for name in task.space.domains})
+        names = sorted({name for task in read(None) for name in task.space.domains})
         raise ValueError(
-            f"No trial has a parameter of the space, {[*space.names]}; there are {found}."
+            f"No trial has a parameter of the space, {[*space.names]}; there are {names}."
         )
     skipped = {**metadata.skipped, "task without a parameter of the space": n_others}
     return replace(metadata, tasks=kept, skipped=skipped)

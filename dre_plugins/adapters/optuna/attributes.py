@@ -57,13 +57,13 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     A value that is no number becomes NaN, which means unknown.
     """
     try:
-        stated = getattr(trial, "constraints", None)  # since Optuna 5
-        if stated is None:
-            listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
-            stated = {str(place): violation for place, violation in enumerate(listed)}
+        violations = getattr(trial, "constraints", None)  # since Optuna 5
+        if violations is None:
+            unnamed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
+            violations = {str(place): violation for place, violation in enumerate(unnamed)}
     except TypeError:  # another program may have put anything there
         return {}
-    return {name: number_of(violation) for name, violation in stated.items()}
+    return {name: number_of(violation) for name, violation in violations.items()}
 
 
 def storage_of(study: Study) -> BaseStorage:
@@ -167,12 +167,12 @@ class TrialReporter:
 
     def write(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
         """Write the explanation of a trial, numbers rounded and fields that are None left out."""
-        stated = {
+        stated_fields = {
             name: float(f"{value:.4g}") if isinstance(value, float) else value
             for name, value in asdict(explanation).items()
             if value is not None
         }
-        problem = set_attribute(study, trial, EXPLANATION_KEY, stated, is_users=True)
+        problem = set_attribute(study, trial, EXPLANATION_KEY, stated_fields, is_users=True)
         self.warn_if(problem, study, trial)
 
     def warn_if(
@@ -249,6 +249,6 @@ class StatedConstraints:
             return [*history]
         violated = [self._unwritten.get((study.study_name, trial.number)) for trial in trials]
         return [
-            known if violations is None else replace(known, constraints=violations)
-            for known, violations in zip(history, violated, strict=True)
+            converted if violations is None else replace(converted, constraints=violations)
+            for converted, violations in zip(history, violated, strict=True)
         ]

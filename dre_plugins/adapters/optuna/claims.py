@@ -25,7 +25,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_plugins.adapters.optuna.attributes import set_attribute, stored_trials
-from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, number_of, numbers_of
+from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, internal_number, internal_numbers
 from dre_plugins.space import Float, Integer, SearchSpace
 
 # Seconds to wait for a later trial to choose again, and for an earlier one to claim, in turn;
@@ -58,7 +58,7 @@ def conflicting_trials(
     trial: FrozenTrial,
     numbers: Mapping[str, float],
     names: Collection[str] | None,
-    held_by: Callable[[FrozenTrial], Mapping[str, float]] = numbers_of,
+    held_by: Callable[[FrozenTrial], Mapping[str, float]] = internal_numbers,
     repeats: Repeats = lambda _, held, numbers: held == numbers,
 ) -> list[FrozenTrial] | None:
     """Return the study's trials if another one has the claimed configuration, else None.
@@ -87,13 +87,13 @@ def conflicting_trials(
     return trials if rivals else None
 
 
-def repeats_in(space: SearchSpace, known: Sequence[FrozenTrial]) -> Repeats:
+def repeats_in(space: SearchSpace, trials: Sequence[FrozenTrial]) -> Repeats:
     """Return what says whether a suggestion repeats a trial, given the trials that were known.
 
     A trial whose values the model knew is repeated by the same values, another one by near ones.
     """
-    ended = {trial.number for trial in known if trial.state.is_finished()}
-    read = {trial.number: numbers_of(trial) for trial in known if trial.number not in ended}
+    ended = {trial.number for trial in trials if trial.state.is_finished()}
+    read = {trial.number: internal_numbers(trial) for trial in trials if trial.number not in ended}
 
     def are_near(name: str, number: float, other: float) -> bool:
         domain = space.domains.get(name)
@@ -105,7 +105,7 @@ def repeats_in(space: SearchSpace, known: Sequence[FrozenTrial]) -> Repeats:
     def repeats(
         other: FrozenTrial, held: Mapping[str, float], numbers: Mapping[str, float]
     ) -> bool:
-        is_known = other.number in ended or read.get(other.number) == numbers_of(other)
+        is_known = other.number in ended or read.get(other.number) == internal_numbers(other)
         if is_known or held.keys() != numbers.keys():
             return held == numbers
         return all(are_near(name, number, held[name]) for name, number in numbers.items())
@@ -126,12 +126,12 @@ def unclaimed(
     There must be at least one value; the last one is taken in any case. Returns the value, the
     number of conflicts, and the reason if a claim could not be written.
     """
-    so_far, n_conflicts, problem = numbers_of(trial), 0, ""
+    so_far, n_conflicts, problem = internal_numbers(trial), 0, ""
     for value in values:
         chosen = value
         if n_conflicts == MAX_MOVES:
             break
-        numbers = {**so_far, name: number_of(distribution, value)}
+        numbers = {**so_far, name: internal_number(distribution, value)}
         problem = claim(study, trial, numbers) or problem
         if conflicting_trials(study, trial, numbers, None, held_by) is None:
             break

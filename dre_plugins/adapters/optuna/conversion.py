@@ -23,7 +23,7 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 from dre_plugins.adapters.common.domains import choice_of
 from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
-from dre_plugins.recommend.trials import Trial, TrialState, number_of as real_of
+from dre_plugins.recommend.trials import Trial, TrialState, number_of
 from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError
 from dre_plugins.space.base import (
     FARTHEST,
@@ -101,8 +101,8 @@ def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistr
     for trial in trials:
         union.update(trial.distributions)
     for name in [name for name, distribution in union.items() if distribution.single()]:
-        found = (t.distributions[name] for t in reversed(trials) if name in t.distributions)
-        ranges = (d for d in islice(found, N_CONSTANT) if not d.single())
+        asked = (t.distributions[name] for t in reversed(trials) if name in t.distributions)
+        ranges = (d for d in islice(asked, N_CONSTANT) if not d.single())
         union[name] = next(ranges, union[name])
     return {name: union[name] for name in domains_in(union)}
 
@@ -113,21 +113,21 @@ def covering(
     """Return the distributions, their numeric ranges widened to those of all trials."""
     covered = dict(distributions)
     for trial in trials:
-        for name, other in trial.distributions.items():
-            known = covered.get(name, other)
+        for name, distribution in trial.distributions.items():
+            before = covered.get(name, distribution)
             # Categories are alike only if they are equal.
-            if other != known and are_alike(other, known):
-                covered[name] = _union_of(known, other)
+            if distribution != before and are_alike(distribution, before):
+                covered[name] = _union_of(before, distribution)
     return covered
 
 
-def _union_of(known: Any, other: Any) -> BaseDistribution:
+def _union_of(first: Any, second: Any) -> BaseDistribution:
     """Return a distribution that covers two; it has no step if theirs are not one grid."""
-    step = known.step
-    if step != other.step or (step and (known.low - other.low) % step):
-        step = 1 if isinstance(known, IntDistribution) else None
-    low, high = min(known.low, other.low), max(known.high, other.high)
-    union: BaseDistribution = type(known)(low, high, log=known.log, step=step)
+    step = first.step
+    if step != second.step or (step and (first.low - second.low) % step):
+        step = 1 if isinstance(first, IntDistribution) else None
+    low, high = min(first.low, second.low), max(first.high, second.high)
+    union: BaseDistribution = type(first)(low, high, log=first.log, step=step)
     return union
 
 
@@ -141,7 +141,7 @@ def are_alike(distribution: BaseDistribution, other: BaseDistribution) -> bool:
     return getattr(distribution, "log", False) == getattr(other, "log", False)
 
 
-def number_of(distribution: BaseDistribution, value: Any) -> float:
+def internal_number(distribution: BaseDistribution, value: Any) -> float:
     """Return Optuna's internal representation, without confusing 1, 1.0 and True."""
     if isinstance(distribution, CategoricalDistribution):
         for index, choice in enumerate(distribution.choices):
@@ -150,15 +150,15 @@ def number_of(distribution: BaseDistribution, value: Any) -> float:
     return distribution.to_internal_repr(value)
 
 
-def numbers_of(trial: FrozenTrial) -> dict[str, float]:
+def internal_numbers(trial: FrozenTrial) -> dict[str, float]:
     """Return the parameters of a trial in internal representation, NaN where there is none.
 
     Those of a running trial include parameters that it has claimed and not asked for yet. A claim
     also distinguishes 1 from True, which Optuna's storages do not.
     """
     claim = trial.system_attrs.get(CLAIM_KEY)
-    stated = claim.items() if isinstance(claim, Mapping) else ()  # else another program's
-    claimed = {name: real_of(number) for name, number in stated if is_real(number)}
+    claims = claim.items() if isinstance(claim, Mapping) else ()  # else another program's
+    claimed = {name: number_of(number) for name, number in claims if is_real(number)}
     numbers: dict[str, float] = {}
     for name, value in trial.params.items():
         distribution, number = trial.distributions[name], claimed.get(name, math.nan)
@@ -166,7 +166,7 @@ def numbers_of(trial: FrozenTrial) -> dict[str, float]:
             numbers[name] = number
             continue
         try:
-            numbers[name] = number_of(distribution, value)
+            numbers[name] = internal_number(distribution, value)
         except (ArithmeticError, TypeError, ValueError):  # a storage may hold anything
             numbers[name] = math.nan
     if trial.state is OptunaState.RUNNING:
@@ -188,7 +188,7 @@ def configuration_of(
 
     A ValueError says that it has one that its parameter cannot have.
     """
-    numbers = numbers_of(trial)
+    numbers = internal_numbers(trial)
     configuration: dict[str, Any] = {}
     for name, distribution in search_space.items():
         if name not in numbers:
@@ -230,11 +230,13 @@ def learnt_space(
         for name, distribution in search_space.items()
     }
     asked = [
-        known.configuration
+        converted.configuration
         if trial.state.is_finished()
         # Without what a running trial has claimed and not asked for yet.
-        else {name: value for name, value in known.configuration.items() if name in trial.params}
-        for trial, known in zip(trials, history, strict=True)
+        else {
+            name: value for name, value in converted.configuration.items() if name in trial.params
+        }
+        for trial, converted in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
     is_always_the_same = len({frozenset(kind) for kind in {tuple(names) for names in asked}}) <= 1
@@ -260,7 +262,7 @@ def spanning(
     Trials that are more than `FARTHEST` widths away are left out if they are few. A range that
     comes and goes may depend on another parameter, and changes nothing, see `_has_settled`.
     """
-    units = space.to_units([known.configuration for known in history])
+    units = space.to_units([converted.configuration for converted in history])
     is_outside = np.any((units < UNIT_MIN) | (units > UNIT_MAX), axis=0)
     columns = zip(space.names, is_outside.tolist(), strict=True)
     is_settled = [outside and _has_settled(name, trials) for name, outside in columns]
@@ -283,9 +285,9 @@ def _has_settled(name: str, trials: Sequence[FrozenTrial]) -> bool:
 
     A range that has come back is not settled, as where branches have ranges of their own.
     """
-    asked = [t.distributions[name] for t in trials if name in t.distributions]
-    ranges = [repr(distribution) for distribution, _ in groupby(asked)]
-    return asked[-2:-1] == asked[-1:] and len(ranges) == len(set(ranges))
+    distributions = [t.distributions[name] for t in trials if name in t.distributions]
+    ranges = [repr(distribution) for distribution, _ in groupby(distributions)]
+    return distributions[-2:-1] == distributions[-1:] and len(ranges) == len(set(ranges))
 
 
 def given_to(trial: FrozenTrial) -> dict[str, Any]:
@@ -312,6 +314,6 @@ def fixed_by_sampler(
                 # A value that is no choice matters only if the trial asks for it.
                 with suppress(ValueError):
                     value = study.sampler.sample_independent(study, trial, name, distribution)
-                    numbers[name] = number_of(distribution, value)
+                    numbers[name] = internal_number(distribution, value)
                     values[name] = value
     return values, numbers

@@ -107,12 +107,12 @@ def _agreeing(
 ) -> Iterator[tuple[Positions, Positions]]:
     """Yield trials of two sets that have the same values of common parameters `[P]`, ascending."""
     other_rows = np.flatnonzero(others)
-    found = groups(units[np.concatenate([other_rows, rows])][:, common])
+    keys = groups(units[np.concatenate([other_rows, rows])][:, common])
     places: defaultdict[bytes, list[int]] = defaultdict(list)
-    for row, key in zip(other_rows.tolist(), found, strict=False):
+    for row, key in zip(other_rows.tolist(), keys, strict=False):
         places[key].append(row)
     agreeing: defaultdict[bytes, list[int]] = defaultdict(list)
-    for row, key in zip(rows.tolist(), found[len(other_rows) :], strict=True):
+    for row, key in zip(rows.tolist(), keys[len(other_rows) :], strict=True):
         if key in places:
             agreeing[key].append(row)
     for key, group in agreeing.items():

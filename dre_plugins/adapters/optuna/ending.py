@@ -10,10 +10,10 @@ from optuna.trial import FrozenTrial
 from dre_plugins.adapters.optuna.attributes import logger
 from dre_plugins.adapters.optuna.history import begun_in
 from dre_plugins.adapters.optuna.sampler import DRESampler
-from dre_plugins.recommend.recommendation import Recommendation, recommended
-from dre_plugins.recommend.stopping import StoppingRule
 from dre_plugins.recommend.trials import observed_trials
 from dre_plugins.space.rules import Rule
+from dre_plugins.study.recommendation import Recommendation, recommended
+from dre_plugins.study.stopping import StoppingRule
 
 
 def recommend(study: Study) -> Recommendation[FrozenTrial]:

@@ -24,11 +24,11 @@ from dre_plugins.adapters.optuna.conversion import (
     STATES,
     configuration_of,
     covering,
+    internal_numbers,
     learnt_space,
-    numbers_of,
     union_of_distributions,
 )
-from dre_plugins.recommend.trials import Trial, number_of as real_of
+from dre_plugins.recommend.trials import Trial, number_of
 from dre_plugins.space.base import Mask, match_key
 from dre_plugins.space.search_space import SearchSpace
 
@@ -87,7 +87,7 @@ class History:
                     if ended is not None:  # of another study, whose entries must all go
                         kept = {}
                         self._kept = key, kept
-                    kept[trial.number] = _Ended(trial, numbers_of(trial), converted)
+                    kept[trial.number] = _Ended(trial, internal_numbers(trial), converted)
             if isinstance(converted, Trial):
                 read.append(trial)
                 history.append(converted)
@@ -96,14 +96,20 @@ class History:
         return read, history, problem
 
     def numbers(self, trial: FrozenTrial) -> Mapping[str, float]:
-        """Return the parameters of a trial in internal representation, see `numbers_of`."""
+        """Return the parameters of a trial in internal representation, see `internal_numbers`."""
         ended = self._kept[1].get(trial.number)
-        return ended.numbers if ended is not None and ended.source is trial else numbers_of(trial)
+        return (
+            ended.numbers
+            if ended is not None and ended.source is trial
+            else internal_numbers(trial)
+        )
 
     def have(self, trials: Sequence[FrozenTrial], numbers: Mapping[str, float]) -> Mask:
         """Return which trials have no other values of some parameters than these numbers `[N]`."""
-        held = map(self.numbers, trials)
-        agree = [all(known.get(name, n) == n for name, n in numbers.items()) for known in held]
+        agree = [
+            all(held.get(name, n) == n for name, n in numbers.items())
+            for held in map(self.numbers, trials)
+        ]
         return np.array(agree, dtype=np.bool_)
 
 
@@ -156,16 +162,16 @@ def trial_of(
     values = (trial.values or []) if trial.state is OptunaState.COMPLETE else []
     if len(values) != len(signs):  # without values, a failure
         values = []
-    signed = tuple(sign * real_of(value) for sign, value in zip(signs, values, strict=False))
+    signed = tuple(sign * number_of(value) for sign, value in zip(signs, values, strict=False))
     is_one = len(signs) == 1
     return Trial(
         configuration=configuration_of(trial, search_space),
         state=STATES[trial.state],
         value=signed[0] if is_one and signed else None,
         rungs={
-            real_of(step): signs[0] * real_of(value)
+            number_of(step): signs[0] * number_of(value)
             for step, value in trial.intermediate_values.items()
-            if math.isfinite(real_of(step))
+            if math.isfinite(number_of(step))
         },
         objectives=() if is_one else signed,
         constraints=constraints_of(trial),

@@ -24,8 +24,6 @@ from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header, seconds_of
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
 from dre_plugins.memory.study import StudyMemory, count_failure, count_memory_turns
-from dre_plugins.recommend.loading import prior_from
-from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     GivenPrior,
@@ -39,6 +37,8 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
+from dre_plugins.study.loading import prior_from
+from dre_plugins.study.memory import GivenMemory
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.spaces.merging import mergeable
 
@@ -251,8 +251,8 @@ class StudyPrior:
         return space
 
     def _trained(self) -> list[PriorLike]:
-        given = self.prior if isinstance(self.prior, tuple) else (self.prior,)
-        return [prior for prior in given if isinstance(prior, PriorLike)]
+        priors = self.prior if isinstance(self.prior, tuple) else (self.prior,)
+        return [prior for prior in priors if isinstance(prior, PriorLike)]
 
 
 def _fits(prior: PriorLike, space: SearchSpace) -> bool:

@@ -178,13 +178,13 @@ class StudyRules:
 
 def _is_broken_by(trial: FrozenTrial, rule: Rule) -> bool:
     """Return whether given values break a rule, whatever values the others get."""
-    given, space = given_to(trial), rule.space
+    values, space = given_to(trial), rule.space
     # Evaluated in any case: a rule that raises ends the study before the first trial.
-    if rule.allows({**space.constants, **given}) or not given:
+    if rule.allows({**space.constants, **values}) or not values:
         return False
-    if given.keys() >= {*space.names}:
+    if values.keys() >= {*space.names}:
         return True
-    return not rule.may_hold(space.to_units([within(given, space.domains)])[0])
+    return not rule.may_hold(space.to_units([within(values, space.domains)])[0])
 
 
 def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Constant]:
@@ -192,6 +192,6 @@ def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Constant]:
     constants: dict[str, Any] | None = None
     for trial in trials:
         single = {n: trial.params[n] for n, d in trial.distributions.items() if d.single()}
-        known = single if constants is None else constants
-        constants = {n: v for n, v in known.items() if n in single and single[n] == v}
+        before = single if constants is None else constants
+        constants = {n: v for n, v in before.items() if n in single and single[n] == v}
     return {name: Constant(value) for name, value in (constants or {}).items()}

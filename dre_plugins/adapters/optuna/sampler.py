@@ -25,12 +25,12 @@ from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.adapters.optuna.suggestions import Suggestions
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.space.rules import Rule, RuleError, Valid
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.memory import GivenMemory
 
 
 class DRESampler(BaseSampler):
@@ -217,12 +217,12 @@ class DRESampler(BaseSampler):
     ) -> None:
         """Evaluate the constraints, record the trial and tell the independent sampler."""
         has_succeeded = state in conversion.SUCCEEDED
-        known = self._constraints.state(study, trial) if has_succeeded else trial
+        constrained = self._constraints.state(study, trial) if has_succeeded else trial
         is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
         if is_attribute and cost_of(trial, self._cost) is None:
             self._reporter.warn_of_cost(study, trial, self._cost)
         self._rules.end(study, trial)
-        self._past.end(study, known, state, values)
+        self._past.end(study, constrained, state, values)
         self._process.end(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
@@ -241,9 +241,9 @@ class DRESampler(BaseSampler):
         """
         if isinstance(trial, FrozenTrial):
             return attributes.explanation_of(trial)
-        trials = {known.number: known for known in study.get_trials(deepcopy=False)}
-        wanted = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
-        require(trial in [*trials], "trial", trial, wanted)
+        trials = {other.number: other for other in study.get_trials(deepcopy=False)}
+        remedy = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
+        require(trial in [*trials], "trial", trial, remedy)
         return attributes.explanation_of(trials[trial])
 
     def rule_on(self, space: SearchSpace) -> Rule:
@@ -281,7 +281,10 @@ class DRESampler(BaseSampler):
                     raise
                 return self.sample_relative(study, trial, {})
             chosen = suggestion.configuration.items()
-            numbers = fixed | {n: conversion.number_of(search_space[n], v) for n, v in chosen}
+            numbers = fixed | {
+                name: conversion.internal_number(search_space[name], value)
+                for name, value in chosen
+            }
             self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
@@ -311,9 +314,11 @@ class DRESampler(BaseSampler):
         chosen = self._process.choice(study, trial).values
         if param_name in chosen and domain.contains(value := chosen[param_name]):
             return value  # as `sample_relative` does where this process knows the parameter
-        known = self._suggestions.completed(study, trial, param_name, domain, param_distribution)
-        if param_name in known:
-            unit = domain.to_unit(known[param_name])
+        configuration = self._suggestions.completed(
+            study, trial, param_name, domain, param_distribution
+        )
+        if param_name in configuration:
+            unit = domain.to_unit(configuration[param_name])
         else:
             if trial.number >= self._warns_from:
                 self._reporter.warn_of_independent(study, trial.number, param_name)

@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.conversion import domain_of
 from dre_plugins.adapters.optuna.history import read
-from dre_plugins.engine.settings import require
+from dre_plugins.engine.settings import require, shortened
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 Source: TypeAlias = optuna.Study | BaseStorage | str
@@ -55,7 +55,7 @@ def metadata_from_studies(
     names: list[str] = []
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
-    known: set[tuple[object, ...]] = set()
+    identities: set[tuple[object, ...]] = set()
     for source in sources:
         for name, load in _studies(source):
             names.append(name)
@@ -70,10 +70,10 @@ def metadata_from_studies(
                 raise
             # The same study may be given as an object, in its storage and by a URL.
             identity = name, *(trial.datetime_start for trial in trials)
-            if identity in known:
+            if identity in identities:
                 skipped["study that is given twice"] += 1
                 continue
-            known.add(identity)
+            identities.add(identity)
             task = _task(study, trials, skipped)
             tasks += [] if task is None else [task]
     missing = sorted((wanted or set()) - set(names))
@@ -83,7 +83,7 @@ def metadata_from_studies(
     return MetaDataset.of(tasks, source=f"Optuna {', '.join(places)}".strip(), skipped=skipped)
 
 
-def _studies(source: Source) -> Iterator[tuple[str, Callable[[], optuna.Study]]]:
+def _studies(source: object) -> Iterator[tuple[str, Callable[[], optuna.Study]]]:
     """Yield the name of every study, and what loads the study."""
     if isinstance(source, optuna.Study):
         yield source.study_name, lambda: source
@@ -93,9 +93,10 @@ def _studies(source: Source) -> Iterator[tuple[str, Callable[[], optuna.Study]]]
             yield from _studies(storage)
         return
     if not isinstance(source, BaseStorage):
-        raise ValueError(
-            f"past_studies has {source!r}; give Optuna studies, storages or the URLs of storages."
-        )
+        remedy = "Optuna studies, storages or the URLs of storages"
+        if isinstance(source, FrozenTrial):
+            remedy = "the study itself instead of its trials"
+        raise ValueError(f"past_studies has {shortened(source)}; give {remedy}.")
     for name in optuna.get_all_study_names(source):
         yield name, partial(optuna.load_study, study_name=name, storage=source)
     source.remove_session()
@@ -152,7 +153,7 @@ def _without_passwords(text: str, url: str) -> str:
 
 def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[Task]:
     """Return the studies of a storage at a time, the one with the latest trial first."""
-    found: list[tuple[datetime, Task]] = []
+    dated: list[tuple[datetime, Task]] = []
     for name, load in _studies(storage):
         if name == without:
             continue
@@ -160,8 +161,8 @@ def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[
         trials = _ended(study, time)
         task = _task(study, trials, Counter()) if trials else None
         if task is not None and task.n_complete and task.lists():
-            found.append((max(_without_zone(t.datetime_complete) for t in trials), task))
-    return [task for _, task in sorted(found, key=lambda pair: pair[0], reverse=True)]
+            dated.append((max(_without_zone(t.datetime_complete) for t in trials), task))
+    return [task for _, task in sorted(dated, key=lambda pair: pair[0], reverse=True)]
 
 
 def _ended(study: optuna.Study, before: datetime | None = None) -> list[FrozenTrial]:

@@ -85,11 +85,11 @@ class ThisProcess:
         First by number: a trial is numbered after the ones before it are stored, but workers that
         begin together may store a trial that started earlier after one that started later.
         """
-        known = self._began.setdefault(storage_of(study), {})
-        if study.study_name not in known:
+        began = self._began.setdefault(storage_of(study), {})
+        if study.study_name not in began:
             starts = (trial.datetime_start for trial in stored_trials(study))
-            known[study.study_name] = next(filter(None, starts), datetime.now())
-        return known[study.study_name]
+            began[study.study_name] = next(filter(None, starts), datetime.now())
+        return began[study.study_name]
 
     def choice(self, study: Study, trial: FrozenTrial) -> Choice:
         """Return what was chosen for a trial, for further choices to be added."""

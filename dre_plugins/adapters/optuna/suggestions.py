@@ -85,7 +85,9 @@ class Suggestions:
         text = self._prior_of(study, trial, space).summary(space, recommender)
         # Again only where the study shows new parameters.
         self.reporter.log(study, text, text, logging.INFO)
-        rows = [row for row, known in enumerate(history) if known.configuration and counts[row]]
+        rows = [
+            row for row, converted in enumerate(history) if converted.configuration and counts[row]
+        ]
         fixed = within(conversion.given_to(trial) if given is None else given, space.domains)
         tried = self.history.have(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
         suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=tried)
@@ -107,11 +109,11 @@ class Suggestions:
         in_range = self._in_range(study, trial, name, distribution)
         if name in in_range:
             return in_range
-        asked = conversion.domains_in(
+        others = conversion.domains_in(
             trial.distributions, ordered=self.settings.order_numeric_choices
         )
-        if self._prior_of(study, trial, name).knows(name, domain, asked):
-            return self._of_prior(study, trial, name, domain, asked)
+        if self._prior_of(study, trial, name).knows(name, domain, others):
+            return self._of_prior(study, trial, name, domain, others)
         return {}
 
     def _in_range(
@@ -127,8 +129,11 @@ class Suggestions:
         is_given = name in given
         if choice.is_relative and not is_given:
             return {}
-        known = self.process.trials(study, trial)
-        trials = [other for other in known if other.distributions.get(name) == distribution]
+        trials = [
+            other
+            for other in self.process.trials(study, trial)
+            if other.distributions.get(name) == distribution
+        ]
         if not (is_given or trials):
             return {}
         given.pop(name, None)

@@ -36,8 +36,8 @@ def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
 
     A ValueError says that they are neither a metric and a mode nor lists of equal length.
     """
-    given = [[*part] if isinstance(part, (list, tuple)) else part for part in (metric, mode)]
-    is_several = [isinstance(part, list) for part in given]
+    parts = [[*part] if isinstance(part, (list, tuple)) else part for part in (metric, mode)]
+    is_several = [isinstance(part, list) for part in parts]
     if not any(is_several):
         metric, mode = None if metric is None else [metric], None if mode is None else [mode]
     elif not all(is_several) or len(metric) != len(mode) or not metric:
@@ -49,7 +49,7 @@ def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
         require(isinstance(name, str), "metric", name, "the name of a metric")
     for part in mode or ():
         require(part in ("min", "max"), "mode", part, "'min' or 'max'")
-    return given[0], given[1]
+    return parts[0], parts[1]
 
 
 def only(name: str, ours: Any, given: Any) -> Any:
@@ -108,8 +108,8 @@ def evaluated_point(
     values = [number_of(reported) for reported in intermediate_values or ()]
     rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
     state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
-    given = checked_value("value", value)
-    return dict(parameters), {"value": given, "state": state, "rungs": rungs}
+    final = checked_value("value", value)
+    return dict(parameters), {"value": final, "state": state, "rungs": rungs}
 
 
 def required_objective(param_space: ParamSpace, metric: Any, mode: Any) -> Any:

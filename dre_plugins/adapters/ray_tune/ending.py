@@ -16,8 +16,8 @@ from dre_plugins.adapters.ray_tune.search import DRESearch
 from dre_plugins.adapters.ray_tune.sources import metrics_in, run_of_result, trials_in
 from dre_plugins.adapters.ray_tune.state import RESTORED
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.recommendation import Recommendation, recommended
-from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
+from dre_plugins.study.recommendation import Recommendation, recommended
+from dre_plugins.study.stopping import StoppingRule, StudyStopping
 
 
 def recommend(
@@ -48,13 +48,13 @@ def recommend(
     runs = [run_of_result(results[place]) for place in range(len(results))]
     reported = {name for run in runs for report in run.reports for name in report}
     is_known = metric in reported or not reported  # all trials may have failed
-    wanted = f"one of those reported, {sorted(metrics_in(reported))}"
-    require(is_known, "metric", metric, wanted)
+    remedy = f"one of those reported, {sorted(metrics_in(reported))}"
+    require(is_known, "metric", metric, remedy)
     limits = Limits.of(constraints)
     limits.check(reported)
-    given = None if space is None else space_of(space)
+    search_space = None if space is None else space_of(space)
     skipped: Counter[str] = Counter()
-    searched, trials = trials_in(runs, metric, SIGNS[mode], given, skipped, limits)
+    searched, trials = trials_in(runs, metric, SIGNS[mode], search_space, skipped, limits)
     if +skipped:
         logger.warning("The recommendation leaves out: %s.", dict(+skipped))
     chosen = recommended(searched, [*trials.values()])

@@ -18,10 +18,10 @@ from dre_plugins.adapters.common.options import checked_cost_name, cost_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.sources import metrics_in
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.base import match_key
+from dre_plugins.study.ask_tell import AskTell
 
 logger = logging.getLogger("ray.tune.dre_plugins")
 
@@ -102,7 +102,7 @@ class RayTrials:
 
     def begin(self, trial_id: str) -> dict[str, Any] | None:
         """Return the configuration of a new trial; None: every configuration was tried."""
-        self.forgotten = [known for known in self.forgotten if known in self.running]
+        self.forgotten = [trial_id for trial_id in self.forgotten if trial_id in self.running]
         if self.forgotten and trial_id not in self.running:
             self.hand_over(self.forgotten.pop(0), trial_id)
         if trial_id in self.running:

@@ -32,13 +32,13 @@ from dre_plugins.adapters.ray_tune.state import (
 from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
 from dre_plugins.adapters.ray_tune.study import PastResults, StudyArguments
 from dre_plugins.memory.memory import Memory
-from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.loading import prior_from
-from dre_plugins.recommend.memory import GivenMemory, is_wanted
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.space.rules import Valid
+from dre_plugins.study.ask_tell import AskTell
+from dre_plugins.study.loading import prior_from
+from dre_plugins.study.memory import GivenMemory, is_wanted
 
 
 class DRESearch(Searcher):
@@ -231,8 +231,8 @@ class DRESearch(Searcher):
         metric, mode = arguments.checked_objectives(metric, mode)
         metric = arguments.only("metric", self._metric, metric)
         mode = arguments.only("mode", self._mode, mode)
-        given = ParamSpace.of(config, ordered=self._ordered)
-        param_space = arguments.joined_space(self._param_space, given)
+        tuned = ParamSpace.of(config, ordered=self._ordered)
+        param_space = arguments.joined_space(self._param_space, tuned)
         self._metric, self._mode, self._param_space = metric, mode, param_space
         stop = spec.get("stop")
         criteria = dict(stop) if isinstance(stop, Mapping) else {}
@@ -334,13 +334,13 @@ class DRESearch(Searcher):
         point = arguments.evaluated_point(
             parameters, value, intermediate_values, error=error, pruned=pruned
         )
-        # Alone: points to run may lack constants of the Tuner, and no rule holds for it.
-        alone = replace(self._given, points=(), evaluated=[point], valid=None)
+        # Without the points to run, which may lack constants of the Tuner, and without a rule.
+        added = replace(self._given, points=(), evaluated=[point], valid=None)
         if self._trials is not None:
-            alone.add_points(self._trials.study, self._trials.param_space)
+            added.add_points(self._trials.study, self._trials.param_space)
             return
         if self._param_space is not None and self._mode:
-            alone.check(self._param_space, self._mode)
+            added.check(self._param_space, self._mode)
         self._given = replace(self._given, evaluated=[*self._given.evaluated, point])
 
     # ---- the state on disk

@@ -30,6 +30,7 @@ from dre_plugins.adapters.common.past_tasks import (
 )
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
+from dre_plugins.engine.settings import shortened
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
@@ -158,7 +159,7 @@ def trials_in(
 
     For `likely` see `read_results`.
     """
-    known = likely if space is None else space
+    searched = likely if space is None else space
     ended = {
         place: run
         for place, run in enumerate(runs)
@@ -168,13 +169,16 @@ def trials_in(
     longest = max((_last_iteration(run) for run in ended.values()), default=0.0)
     trials: dict[int, Trial] = {}
     for place, run in ended.items():
-        configuration = flat_configuration(run.configuration, () if known is None else known.names)
+        names = () if searched is None else searched.names
+        configuration = flat_configuration(run.configuration, names)
         configuration.pop(TRIAL_INDEX, None)  # the number of a repetition
-        if known is not None:
-            configuration = {key: _placed(known, key, configuration[key]) for key in configuration}
+        if searched is not None:
+            configuration = {
+                key: _placed(searched, key, configuration[key]) for key in configuration
+            }
         if space is not None:
-            given = {key: configuration[key] for key in space.names if key in configuration}
-            wrong = [key for key, value in given.items() if not fits(space.domains[key], value)]
+            values = {key: configuration[key] for key in space.names if key in configuration}
+            wrong = [key for key, value in values.items() if not fits(space.domains[key], value)]
             if wrong:
                 value = configuration[wrong[0]]
                 skipped[f"trials without a fitting {wrong[0]!r}, such as {value!r}"] += 1
@@ -248,8 +252,8 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list
             yield folder.name, [*_runs_in(folder, skipped)]
     else:
         raise ValueError(
-            f"results has {source!r}; give a ResultGrid, an ExperimentAnalysis or the folder of "
-            "an experiment."
+            f"results has {shortened(source)}; give a ResultGrid, an ExperimentAnalysis or the "
+            "folder of an experiment."
         )
 
 
@@ -280,10 +284,10 @@ def _folders(root: Path) -> list[Path]:
         )
     if any(root.glob(RECORDS)) or any(root.glob("*/params.json")):
         return [root]
-    found = sorted({file.parent for file in root.glob(f"**/{RECORDS}")})
-    if not found:
+    folders = sorted({file.parent for file in root.glob(f"**/{RECORDS}")})
+    if not folders:
         raise ValueError(f"There is no experiment of Ray Tune in {str(root)!r}; check the path.")
-    return found
+    return folders
 
 
 def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:

@@ -65,7 +65,7 @@ def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None
         if not has_ended or has_recovered:
             _learn_as_stored(trials, trial)
     going_on = {trial_id for trial_id, trial in stored.items() if trial.status not in ENDED}
-    trials.forgotten = [known for known in trials.running if known not in going_on]
+    trials.forgotten = [trial_id for trial_id in trials.running if trial_id not in going_on]
 
 
 def end_with_experiment(trials: RayTrials, folder: Path) -> None:

@@ -18,11 +18,11 @@ from dre_plugins.adapters.ray_tune.history import Reading, logger
 from dre_plugins.adapters.ray_tune.sources import Source, read_results
 from dre_plugins.adapters.ray_tune.tree import hidden_in
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.ask_tell import AskTell
-from dre_plugins.recommend.memory import GivenMemory, is_wanted
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.ask_tell import AskTell
+from dre_plugins.study.memory import GivenMemory, is_wanted
 from dre_plugins.transfer.metadata import MetaDataset
 
 PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
@@ -48,10 +48,10 @@ class StudyArguments:
         A ValueError says that there is a rule, which would see placeholders of these.
         """
         hidden = [] if self.valid is None else hidden_in(param_space.root)
-        wanted = (
+        remedy = (
             f"left out, or {hidden} given to DRESearch(space=…), as a Tuner hides their objects"
         )
-        require(not hidden, "valid", self.valid, wanted)
+        require(not hidden, "valid", self.valid, remedy)
         return replace(self, memory=_memory_for(self.memory, param_space))
 
     def used(self) -> StudyArguments:

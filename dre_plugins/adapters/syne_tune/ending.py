@@ -16,8 +16,8 @@ from dre_plugins.adapters.common.past_tasks import Mode, check_mode
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, searcher_in
 from dre_plugins.adapters.syne_tune.sources import Wanted, read_experiment
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.recommendation import Recommendation, recommended
-from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
+from dre_plugins.study.recommendation import Recommendation, recommended
+from dre_plugins.study.stopping import StoppingRule, StudyStopping
 
 if TYPE_CHECKING:
     from syne_tune.experiments import ExperimentResult

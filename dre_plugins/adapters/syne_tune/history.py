@@ -22,14 +22,14 @@ from syne_tune.optimizer.schedulers.searchers.searcher import BaseSearcher
 from dre_plugins.adapters.common.options import seed_from
 from dre_plugins.adapters.syne_tune.conversion import cast, hyperparameters, space_of
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.memory import GivenMemory, is_wanted
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import match_key
 from dre_plugins.space.rules import Valid
+from dre_plugins.study.ask_tell import AskTell
+from dre_plugins.study.memory import GivenMemory, is_wanted
 
 logger = logging.getLogger("syne_tune.dre_plugins")
 

@@ -62,8 +62,8 @@ class MultiObjectiveDRESearcher(StudySearcher):
         **options: Any,
     ) -> None:
         is_several = is_integer(n_objectives) and n_objectives >= 2
-        wanted = "an integer of at least 2 (one objective is for DRESearcher)"
-        require(is_several, "n_objectives", n_objectives, wanted)
+        remedy = "an integer of at least 2 (one objective is for DRESearcher)"
+        require(is_several, "n_objectives", n_objectives, remedy)
         self._direction = ["minimize"] * int(n_objectives)
         super().__init__(config_space, points_to_evaluate, random_seed, **options)
 
@@ -164,7 +164,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
     ) -> None:
         self._check_options(options)
         names = _checked_metrics(metrics)
-        are_small = _one_for_each(do_minimize, names)
+        are_small = _flag_by_metric(do_minimize, names)
         self._limits = Limits.of(constraints)
         seed = random_seed_from(random_seed)
         super().__init__(
@@ -218,15 +218,15 @@ def _checked_metrics(metrics: Any) -> list[str]:
     is_list = isinstance(metrics, Sequence) and not isinstance(metrics, str)
     names = [*metrics] if is_list else []
     are_names = all(isinstance(name, str) for name in names)
-    wanted = "the names of at least two metrics, all different (one metric is for DRE)"
-    require(are_names and len({*names}) == len(names) >= 2, "metrics", metrics, wanted)
+    remedy = "the names of at least two metrics, all different (one metric is for DRE)"
+    require(are_names and len({*names}) == len(names) >= 2, "metrics", metrics, remedy)
     return names
 
 
-def _one_for_each(do_minimize: Any, metrics: Sequence[str]) -> list[bool]:
+def _flag_by_metric(do_minimize: Any, metrics: Sequence[str]) -> list[bool]:
     is_list = isinstance(do_minimize, Sequence)
-    given = [*do_minimize] if is_list else [do_minimize] * len(metrics)
-    are_bools = all(isinstance(flag, (bool, np.bool_)) for flag in given)
-    wanted = f"True or False, or a list of these, one for each of {[*metrics]}"
-    require(are_bools and len(given) == len(metrics), "do_minimize", do_minimize, wanted)
-    return [bool(flag) for flag in given]
+    flags = [*do_minimize] if is_list else [do_minimize] * len(metrics)
+    are_bools = all(isinstance(flag, (bool, np.bool_)) for flag in flags)
+    remedy = f"True or False, or a list of these, one for each of {[*metrics]}"
+    require(are_bools and len(flags) == len(metrics), "do_minimize", do_minimize, remedy)
+    return [bool(flag) for flag in flags]

@@ -50,8 +50,8 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse, in the name of the class that was called, what its searcher does not have."""
-        known = inspect.signature(StudySearcher).parameters
-        unknown = [name for name in options if name not in known]
+        parameters = inspect.signature(StudySearcher).parameters
+        unknown = [name for name in options if name not in parameters]
         if unknown:
             raise TypeError(f"{type(self).__name__} has no arguments {unknown}.")
 
@@ -87,11 +87,11 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
         """Return what is written beside the results, without the state of the search."""
         plain = {k: v for k, v in vars(self).items() if isinstance(v, _PLAIN) and k[0] != "_"}
         metadata = super().metadata()
-        stated = json.loads(metadata["config_space"])
+        config_space = json.loads(metadata["config_space"])
         for name, domain in self.searcher.config_space.items():
             if is_reverse_log_space(domain):  # Syne Tune would write LogUniform
-                stated[name]["sampler_cls"] = "ReverseLogUniform"
-        return {**metadata, "scheduler_kwargs": plain, "config_space": json.dumps(stated)}
+                config_space[name]["sampler_cls"] = "ReverseLogUniform"
+        return {**metadata, "scheduler_kwargs": plain, "config_space": json.dumps(config_space)}
 
     def _is_complete(
         self,
@@ -297,16 +297,16 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         **options: Any,
     ) -> None:
         check_objective(metric, do_minimize)
-        wanted = "left out: a trial that may be stopped costs what it is given; DRE takes a cost"
-        require("cost" not in options, "cost", options.get("cost"), wanted)
+        remedy = "left out: a trial that may be stopped costs what it is given; DRE takes a cost"
+        require("cost" not in options, "cost", options.get("cost"), remedy)
         self._check_options(options)
         self._limits = Limits.of(constraints)
         require(isinstance(time_attr, str), "time_attr", time_attr, "the name of the resource")
         is_period = is_real(grace_period) and grace_period > 0
         require(is_period, "grace_period", grace_period, "a number above 0")
         is_above = is_real(max_t) and grace_period <= max_t < math.inf
-        wanted = f"a number below infinity, of at least grace_period={grace_period}"
-        require(is_above, "max_t", max_t, wanted)
+        remedy = f"a number below infinity, of at least grace_period={grace_period}"
+        require(is_above, "max_t", max_t, remedy)
         is_factor = is_real(reduction_factor) and reduction_factor > 1
         require(is_factor, "reduction_factor", reduction_factor, "a number above 1")
         is_count = is_integer(brackets) and brackets >= 1

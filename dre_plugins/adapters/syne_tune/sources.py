@@ -33,6 +33,7 @@ from dre_plugins.adapters.common.past_tasks import Mode, add_report, check_mode
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.engine.files import regular
+from dre_plugins.engine.settings import shortened
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import Array, is_integer
@@ -147,8 +148,8 @@ def _folders(source: Any) -> list[Path]:
     place = getattr(source, "path", source)
     if not isinstance(place, (str, PathLike)) or not str(place):  # "" is no folder
         raise ValueError(
-            f"source has {source!r}; give folders or names of experiments, loaded experiments, or "
-            "TransferLearningTaskEvaluations by name."
+            f"source has {shortened(source)}; give folders or names of experiments, loaded "
+            "experiments, or TransferLearningTaskEvaluations by name."
         )
     root = folder = Path(place)
     with suppress(RuntimeError):  # of Syne Tune where there is no home directory
@@ -157,10 +158,10 @@ def _folders(source: Any) -> list[Path]:
         raise ValueError(f"There is no folder {str(folder)!r}, nor {str(root)!r}; check the path.")
     if any((root / name).exists() for name in (ST_RESULTS_DATAFRAME_FILENAME, "results.csv")):
         return [root]
-    found = sorted(file.parent for file in root.glob(f"**/{ST_METADATA_FILENAME}"))
-    if not found:
+    folders = sorted(file.parent for file in root.glob(f"**/{ST_METADATA_FILENAME}"))
+    if not folders:
         raise ValueError(f"There is no experiment of Syne Tune in {str(root)!r}; check the path.")
-    return found
+    return folders
 
 
 @dataclass(frozen=True)
@@ -187,13 +188,14 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
         skipped[f"experiment {folder.name!r} {_NO_METRIC} {metric!r}, but with {metrics}"] += 1
         return None
     modes = dict(zip(names, _as_list(metadata.get("metric_mode")) * len(names), strict=False))
-    stated = str(modes.get(metric))
-    mode = wanted.mode or (stated if stated in past_tasks.SIGNS else wanted.otherwise)
+    stated_mode = str(modes.get(metric))
+    mode = wanted.mode or (stated_mode if stated_mode in past_tasks.SIGNS else wanted.otherwise)
     sign = _sign_of(mode, folder.name, metric)
 
     wanted.limits.count_unreported(columns, skipped)
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
-    cells = {key.removeprefix(_CONFIG): columns[key] for key in columns if key.startswith(_CONFIG)}
+    keys = [key for key in columns if key.startswith(_CONFIG) and key not in (metric, *names)]
+    cells = {key.removeprefix(_CONFIG): columns[key] for key in keys}
     rows = configurations(cells, domains, len(columns[metric]), skipped)
     space = wanted.space or _completed(domains, [*rows.values()], [*cells])
     values = [sign * number(cell) for cell in columns[metric]]
@@ -229,8 +231,8 @@ def _read_results(folder: Path) -> dict[str, list[str | None]]:
 def _domains_in(metadata: Mapping[str, Any]) -> dict[str, Domain]:
     """Return the domains that an experiment states, without those that are not kept in full."""
     try:
-        stated = json.loads(metadata.get("config_space", "{}"))
-        items = [*stated.items()]
+        config_space = json.loads(metadata.get("config_space", "{}"))
+        items = [*config_space.items()]
     except (AttributeError, RecursionError, TypeError, ValueError):
         return {}
     domains: dict[str, Domain] = {}

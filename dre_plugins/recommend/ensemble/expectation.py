@@ -70,9 +70,11 @@ class Expectation:
     def trusts(self) -> list[float]:
         """Return how far each prior is trusted `[A]`, by the order of its own objective."""
         evidence = self._evidence
-        of_each = [evidence.lists] if len(self.priors) == 1 else evidence.objective_lists
+        by_objective = [evidence.lists] if len(self.priors) == 1 else evidence.objective_lists
         observed = [
-            lists for lists, prior in zip(of_each, self.priors, strict=False) if prior is not None
+            lists
+            for lists, prior in zip(by_objective, self.priors, strict=False)
+            if prior is not None
         ]
         return [
             trust(shares[lists[0].trials], lists[0].ranks) if lists else 1.0

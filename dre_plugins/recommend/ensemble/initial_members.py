@@ -56,8 +56,8 @@ class InitialMembers:
         if len(weights) > 1 and n_untrained > 1:
             # Half of them rank each objective alone and half all of them as one, which together
             # is better than either (docs/decisions/several-objectives.md).
-            n_each = min(max(2, MAX_SINGLE // len(weights)), n_untrained - n_untrained // 2)
-            by_objective = tuple(self.untrained(n_each) for _ in weights)
+            n_single = min(max(2, MAX_SINGLE // len(weights)), n_untrained - n_untrained // 2)
+            by_objective = tuple(self.untrained(n_single) for _ in weights)
             parts.append(JointPart(by_objective, lists, weights, reference))
             n_untrained //= 2
         if n_untrained:

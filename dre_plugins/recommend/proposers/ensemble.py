@@ -11,7 +11,7 @@ import numpy as np
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.explanation import Explanation, abbreviated
 from dre_plugins.recommend.prior import AlignedPrior
-from dre_plugins.recommend.proposers import Choice, Request
+from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, evolved
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import recombine, with_fixed

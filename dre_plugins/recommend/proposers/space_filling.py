@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.proposers import Batch, Choice, Request, stream
+from dre_plugins.recommend.requests import Batch, Choice, Request, stream
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol_point, start_up_point, with_fixed
 from dre_plugins.space.search_space import SearchSpace
@@ -47,10 +47,10 @@ class SpaceFilling:
 
     def _portfolio_point(self, request: Request) -> Units | None:
         """Return a point of the portfolio `[P]`; None if it was tried, or breaks the rule."""
-        rule, known = self.batch.rule, self.batch.portfolio[request.index]
+        rule, favourite = self.batch.rule, self.batch.portfolio[request.index]
         space = rule.space
         point = start_up_point(space, request.index, self.seed)
-        units = with_fixed(np.where(np.isnan(known), point, known)[None], request.fixed)
+        units = with_fixed(np.where(np.isnan(favourite), point, favourite)[None], request.fixed)
         units = rule.kept(units)
         is_new = distinct(space.canonical(units), request.seen)
         return units[0] if is_new.any() else None
@@ -63,9 +63,9 @@ class SpaceFilling:
         else:
             first = with_fixed(start_up_point(space, index, self.seed)[None], fixed)
             # If the point is not valid, the next one of those that were found to be valid.
-            found = np.roll(rule.examples(fixed), -index, axis=0)
+            examples = np.roll(rule.examples(fixed), -index, axis=0)
             others = rule.spread(N_DRAWS, rng, fixed)
-            draws = np.concatenate([rule.kept(first), found, others])
+            draws = np.concatenate([rule.kept(first), examples, others])
         draws = with_fixed(draws, fixed)
         new = distinct(space.canonical(draws), seen)
         if new.any():

@@ -25,9 +25,9 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.lists import FAILED_RANK, select_fantasies
 from dre_plugins.recommend.prior import Universal
-from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.improvement import MixtureImprovement
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
+from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
 from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.recommend.universal_prior import network_for

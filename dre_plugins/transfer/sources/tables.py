@@ -47,7 +47,7 @@ def from_table(
     parameters: Sequence[str] | None = None,
     direction: Direction = "minimize",
     space: SearchSpace | None = None,
-    log: Collection[str] = (),
+    log: str | Collection[str] = (),
 ) -> MetaDataset:
     """Return the metadata in a table of evaluations.
 
@@ -63,7 +63,7 @@ def from_table(
         parameters: Columns of the hyper-parameters; None: those of `space`, or all others.
         direction: Whether small or large values are good.
         space: The search space; None: inferred from the columns, see `infer_domain`.
-        log: Parameters that were searched on the log scale; only without `space`.
+        log: Parameters that were searched on the log scale, or one; only without `space`.
 
     Raises:
         ValueError: A column is missing, the file is no CSV file, no value is a number, or an
@@ -76,6 +76,7 @@ def from_table(
         names = [*columns] if space is None else space.names
         parameters = [name for name in names if name not in (value, task)]
     _check_columns(table, columns, [value, *parameters, *([] if task is None else [task])])
+    log = [log] if isinstance(log, str) else log
     _check_log(log, parameters, space)
     _check_values(value, columns[value])
 

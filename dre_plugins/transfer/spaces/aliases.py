@@ -165,8 +165,9 @@ def families(names: Iterable[str]) -> frozenset[str]:
     names = list(names)
     names = [name for name in names if learner_of_prefix(name)] or names
     forms = set[str]().union(*(forms_of(name) for name in names))
-    told = {family for family, telling in TELLING.items() if telling & forms}
-    return frozenset(told | {FAMILY_OF.get(learner_of_prefix(name), "") for name in names} - {""})
+    families = {family for family, telling in TELLING.items() if telling & forms}
+    families |= {FAMILY_OF.get(learner_of_prefix(name), "") for name in names}
+    return frozenset(families - {""})
 
 
 def is_ambiguous(name: str) -> bool:

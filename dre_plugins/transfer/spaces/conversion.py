@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.recommend import trials
+from dre_plugins.recommend.trials import number_of
 from dre_plugins.space import Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_integer, is_real, match_key
 from dre_plugins.space.numeric import Number
@@ -103,7 +103,7 @@ def _kept(source: Domain, unit: float, change: Change, units: Array) -> Array:
 
 
 def _is_no_limit(value: Any) -> bool:
-    return _plain(value) in _NO_LIMIT or number_of(value) <= 0
+    return _plain(value) in _NO_LIMIT or parsed_number(value) <= 0
 
 
 def landmarks(domain: Domain) -> list[Any]:
@@ -196,22 +196,22 @@ def _exactly(listed: Array, numbers: Array) -> Array:
 
 
 def _numbers(values: Sequence[Any]) -> Array:
-    return np.array([number_of(value) for value in values], dtype=np.float64)
+    return np.array([parsed_number(value) for value in values], dtype=np.float64)
 
 
-def number_of(value: Any) -> float:
+def parsed_number(value: Any) -> float:
     """Return a number, or a string that reads as one, as a float; NaN for anything else.
 
     ``64_32`` is a list of layers, although Python reads it as 6432.
     """
     is_text = isinstance(value, str) and "_" not in value
-    number = trials.number_of(value) if is_real(value) or is_text else math.nan
+    number = number_of(value) if is_real(value) or is_text else math.nan
     return number if math.isfinite(number) else math.nan
 
 
 def _plain(value: Any) -> Hashable:
     """Return a value without its type, and a string without its case, for lenient matching."""
-    number = number_of(value)
+    number = parsed_number(value)
     if not math.isnan(number):
         return f"{number + 0.0:.12g}"
     if isinstance(value, (list, tuple)):

@@ -12,7 +12,7 @@ from dre_plugins.space import Domain
 from dre_plugins.space.base import Array
 from dre_plugins.space.numeric import Number
 from dre_plugins.transfer.spaces.aliases import roles
-from dre_plugins.transfer.spaces.conversion import Link, by_table, number_of, value_units
+from dre_plugins.transfer.spaces.conversion import Link, by_table, parsed_number, value_units
 
 _COUNT = re.compile(r"[1-9]\d*")
 
@@ -30,7 +30,7 @@ def shapes(domain: Domain) -> Array | None:
         return None
     values = domain.all_values()
     layers = [[*map(float, _COUNT.findall(str(value)))] for value in values]
-    if not all(layers) or not any(np.isnan(number_of(value)) for value in values):
+    if not all(layers) or not any(np.isnan(parsed_number(value)) for value in values):
         return None
     return np.array([(len(widths), np.mean(widths)) for widths in layers])
 
@@ -61,7 +61,7 @@ def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> lis
 def _are_widths(domain: Domain) -> bool:
     """Say whether all values are numbers; lists of layers beside a word match by their text."""
     values = [] if isinstance(domain, Number) else domain.all_values()
-    return not any(np.isnan(number_of(value)) for value in values)
+    return not any(np.isnan(parsed_number(value)) for value in values)
 
 
 def _nearest(

@@ -115,13 +115,15 @@ def _is_prefix(word: str, key: str, plain: str) -> bool:
 
 
 def _inverse(numbers: Array) -> Array:
-    found: Array = np.divide(1.0, numbers, np.full(numbers.shape, np.nan), where=numbers != 0)
-    return found
+    nan = np.full(numbers.shape, np.nan)
+    inverses: Array = np.divide(1.0, numbers, nan, where=numbers != 0)
+    return inverses
 
 
 def _logarithm(base: float, values: Array) -> Array:
-    found: Array = np.log(values, np.full(values.shape, np.nan), where=values > 0) / np.log(base)
-    return found
+    nan = np.full(values.shape, np.nan)
+    logarithms: Array = np.log(values, nan, where=values > 0) / np.log(base)
+    return logarithms
 
 
 # By word: from numbers as tuned to the quantity, and back. ``log_`` does not say its base.

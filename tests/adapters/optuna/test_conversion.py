@@ -121,7 +121,11 @@ def test_both_ends_of_an_integer_range_are_as_likely_as_the_middle() -> None:
 
 def test_one_is_not_true() -> None:
     choices = CategoricalDistribution([1, True, 1.0])
-    assert [conversion.number_of(choices, value) for value in (1, True, 1.0)] == [0.0, 1.0, 2.0]
+    assert [conversion.internal_number(choices, value) for value in (1, True, 1.0)] == [
+        0.0,
+        1.0,
+        2.0,
+    ]
     # Optuna's storages keep 1 for True; the claim knows better.
     trial = frozen({"x": (1, choices)}, claim={"x": 1.0})
     assert conversion.configuration_of(trial, {"x": choices})["x"] is True
@@ -129,7 +133,7 @@ def test_one_is_not_true() -> None:
 
 def test_nan_is_a_choice_like_another() -> None:
     choices = CategoricalDistribution([0.0, float("nan")])
-    assert conversion.number_of(choices, float("nan")) == 1.0
+    assert conversion.internal_number(choices, float("nan")) == 1.0
 
 
 def test_a_running_trial_holds_what_it_has_claimed() -> None:
@@ -146,11 +150,11 @@ def test_long_claims_are_read_whole_and_those_of_others_not_at_all() -> None:
     numbers = {f"parameter_{i}": i / 7 for i in range(300)}
     trial = study.get_trials(deepcopy=False)[0]
     assert claims.claim(study, trial, numbers) == ""
-    assert conversion.numbers_of(study.trials[0]) == numbers
+    assert conversion.internal_numbers(study.trials[0]) == numbers
     claims.claim(study, trial, {"x": 1.0})
-    assert conversion.numbers_of(study.trials[0]) == {"x": 1.0}
+    assert conversion.internal_numbers(study.trials[0]) == {"x": 1.0}
     for strange in ("x", [1.0], {"x": "a"}):
-        assert conversion.numbers_of(frozen({}, OptunaState.RUNNING, claim=strange)) == {}
+        assert conversion.internal_numbers(frozen({}, OptunaState.RUNNING, claim=strange)) == {}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from optuna_worker import mixed_objective, optimized, params_of, tiny_sampler
 
 from dre_plugins.adapters.optuna import DRESampler, history as optuna_history
-from dre_plugins.adapters.optuna.conversion import numbers_of
+from dre_plugins.adapters.optuna.conversion import internal_numbers
 from dre_plugins.adapters.optuna.history import History, trial_of
 
 Space = dict[str, BaseDistribution]
@@ -199,7 +199,7 @@ def test_numbers_are_those_of_the_trial_that_is_asked_for() -> None:
         other.number = number
     history.readable(trials, SPACES["first"], MINIMIZE)
     for trial in [*trials, *others]:
-        assert history.numbers(trial) == numbers_of(trial)
+        assert history.numbers(trial) == internal_numbers(trial)
 
 
 def test_threads_may_share_it() -> None:

@@ -180,6 +180,9 @@ def test_without_metadata_the_space_is_inferred(tmp_path: Path) -> None:
     np.testing.assert_array_equal(task.failed, [False, True, True, False])
     with pytest.raises(ValueError, match=r"metric None.*'loss'"):
         metadata_from_experiments(folder)
+    named_alike = written(tmp_path / "named", "config_loss,trial_id,config_x\n1,0,.5\n")
+    (task,) = metadata_from_experiments(named_alike, metric="config_loss", mode="min").tasks
+    assert [*task.space.domains] == ["x"]
     with pytest.raises(ValueError, match=r"space, \['y'\]; there are \['kind', 'x'\]"):
         metadata_from_experiments(folder, metric="loss", space={"y": cs.uniform(0, 1)})
 

@@ -12,9 +12,9 @@ import pytest
 from presets import TINY
 
 from dre_plugins import Settings
-from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space import Float
+from dre_plugins.study.ask_tell import AskTell
 
 N_THREADS = 8
 GRID = {"a": ["x", "y", "z"], "b": [*range(12)], "c": [True, False]}  # 72 configurations

@@ -43,11 +43,11 @@ def _with_values(
 ) -> Suggestion:
     """Return a suggestion with other values, or unchanged if these may not be tried."""
     space, stats = recommender.space, recommender.stats
-    wanted = {**suggestion.configuration, **values}
-    (units,) = space.to_units([wanted])
-    are_same = space.to_configuration(units).keys() == wanted.keys()
-    if not (values and are_same and recommender.rule.allows(wanted)):
+    configuration = {**suggestion.configuration, **values}
+    (units,) = space.to_units([configuration])
+    are_same = space.to_configuration(units).keys() == configuration.keys()
+    if not (values and are_same and recommender.rule.allows(configuration)):
         return suggestion
     stats.subtract([suggestion.source])
     stats["prior"] += 1
-    return Suggestion(wanted, units, Explanation("prior"))
+    return Suggestion(configuration, units, Explanation("prior"))

@@ -18,9 +18,6 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints, checked_cost
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
-from dre_plugins.recommend.kept_trials import KeptTrials, locked
-from dre_plugins.recommend.loading import prior_from
-from dre_plugins.recommend.memory import GivenMemory, RecordingRecommender, memory_of_study
 from dre_plugins.recommend.prior import (
     AUTO,
     UNIVERSAL,
@@ -29,14 +26,17 @@ from dre_plugins.recommend.prior import (
     RecognisedPrior,
     yields_to_memory,
 )
-from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings
-from dre_plugins.recommend.stopping import ExpectedGain, check_n_ahead, expected_gain
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Domain, is_integer
 from dre_plugins.space.rules import Rule, Valid
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.kept_trials import KeptTrials, locked
+from dre_plugins.study.loading import prior_from
+from dre_plugins.study.memory import GivenMemory, RecordingRecommender, memory_of_study
+from dre_plugins.study.recommendation import Recommendation, recommended
+from dre_plugins.study.stopping import ExpectedGain, check_n_ahead, expected_gain
 
 
 class AskTell(KeptTrials):
@@ -379,12 +379,12 @@ class AskTell(KeptTrials):
                 self._say_once(logging.INFO, f"<{source}>", ANNOUNCEMENTS[source].format(number))
         return suggestions
 
-    def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def _completed(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration with the model's choice of the missing parameters."""
-        if configurations.missing(self.space, wanted):
-            near = configurations.nearest(self.space, wanted)
-            wanted = {**self._suggest(1, near)[0].configuration, **wanted}
-        whole = self.space.constants | configurations.active_part(self.space, wanted)
+        if configurations.missing(self.space, configuration):
+            near = configurations.nearest(self.space, configuration)
+            configuration = {**self._suggest(1, near)[0].configuration, **configuration}
+        whole = self.space.constants | configurations.active_part(self.space, configuration)
         self._recommenders.check(whole)
         return whole
 

@@ -7,10 +7,11 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from dre_plugins.recommend import AskTell, Trial, TrialState
-from dre_plugins.recommend.stopping import StoppingRule, StudyStopping, expected_gain
+from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.rules import Rule
+from dre_plugins.study import AskTell
+from dre_plugins.study.stopping import StoppingRule, StudyStopping, expected_gain
 
 LOGGER = logging.getLogger("dre_plugins")
 SPACE = SearchSpace({"x": Float(-5.0, 5.0), "y": Float(-5.0, 5.0)})

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.branch_starts import with_favourites
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.prior import UNIVERSAL, LoadedPrior, PriorLike, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.study.branch_starts import with_favourites
 
 if TYPE_CHECKING:
     from dre_plugins.memory import Memory
@@ -46,7 +46,7 @@ def memory_of_study(
     require(is_logger, "logger", logger, "a logging.Logger, or None")
     if not is_wanted(given):
         return None
-    # The only import of a package above: a study without a memory does not need it.
+    # Imported here, as a study without a memory does not need it.
     from dre_plugins.memory import Memory
     from dre_plugins.memory.recorded import Header
     from dre_plugins.memory.study import StudyMemory

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from dre_plugins.recommend import AskTell, Trial, TrialState
-from dre_plugins.recommend.recommendation import recommended
+from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.space import Categorical, Float, SearchSpace
+from dre_plugins.study import AskTell
+from dre_plugins.study.recommendation import recommended
 
 SPACE = SearchSpace({"x": Float(-5.0, 5.0), "kind": Categorical(("a", "b"))})
 

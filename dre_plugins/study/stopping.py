@@ -16,10 +16,10 @@ import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.imputation import largest_of
-from dre_plugins.recommend.kept_trials import KeptTrials
 from dre_plugins.recommend.trials import Trial, feasible_positions, number_of
 from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.rules import Rule
+from dre_plugins.study.kept_trials import KeptTrials
 
 # Default of `min_gain`, as a share of what a study has gained so far. It ends 18 of 92 recorded
 # studies of 60 or 100 trials; 3 of these would still have gained .05 of regret
@@ -63,8 +63,8 @@ def expected_gain(
     trials, at least 1.
     """
     valid = feasible_positions(history, trials)
-    told = np.array([history[place].value for place in valid], dtype=np.float64)
-    values = told[np.isfinite(told)]
+    all_values = np.array([history[place].value for place in valid], dtype=np.float64)
+    values = all_values[np.isfinite(all_values)]
     if len(values) < N_FIRST or not rule.space.n_parameters:
         return None
     from dre_plugins.recommend.posterior import best_improvement  # torch: only when it is needed

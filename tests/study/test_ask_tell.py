@@ -9,10 +9,11 @@ import pytest
 from presets import QUICK
 from small_spaces import GRID, PLANE, sphere, told
 
-from dre_plugins.recommend import AskTell, Trial, TrialState
+from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
 from dre_plugins.space.conditions import RangeCondition
+from dre_plugins.study import AskTell
 
 
 def study_of(space=PLANE, **arguments) -> AskTell:
