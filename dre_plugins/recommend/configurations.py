@@ -110,6 +110,12 @@ def within(configuration: Mapping[str, Any], domains: Mapping[str, Domain]) -> d
     }
 
 
+def agree(configuration: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether configurations have equal values of the parameters that both have."""
+    shared = configuration.keys() & other.keys()
+    return all(match_key(configuration[name]) == match_key(other[name]) for name in shared)
+
+
 def has_tried_all(rule: Rule, trials: Sequence[Trial]) -> bool:
     """Return whether every valid configuration of a finite space is among the trials'."""
     space, n = rule.space, rule.n_configurations

@@ -134,7 +134,6 @@ class AskTell(KeptTrials):
         self._seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         self._logger = LOGGER if logger is None else logger
         self._valid = valid
-        self._queue: list[dict[str, Any]] = []
         self._warned: set[str] = set()
         self._memory = memory_of_study(
             memory,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.configurations import agree
 from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import non_dominated
@@ -46,7 +47,7 @@ def locked(
 
 
 class KeptTrials:
-    """Keep the trials of a study and answer which are best: the base of `AskTell`.
+    """Keep the trials of a study and its queue, and answer which are best: the base of `AskTell`.
 
     Its lock is not pickled, nor are the attributes that `DERIVED` names.
     """
@@ -59,6 +60,7 @@ class KeptTrials:
         self.space = space
         self._directions = directions
         self._trials: list[Trial] = []
+        self._queue: list[dict[str, Any]] = []
         self._explanations: dict[int, Explanation] = {}
         # Numbers of trials that a scheduler has stopped.
         self._stopped: set[int] = set()
@@ -148,6 +150,19 @@ class KeptTrials:
         kept = {earlier: value for earlier, value in trial.rungs.items() if earlier < step}
         self._trials[number] = Trial(trial.configuration, TrialState.RUNNING, rungs=kept)
         self._stopped.discard(number)
+
+    @locked
+    def is_enqueued(self, configuration: Mapping[str, Any]) -> bool:
+        """Say whether a configuration agrees with an enqueued one, which may be partial."""
+        return any(agree(configuration, wanted) for wanted in self._queue)
+
+    @locked
+    def withdraw(self, configuration: Mapping[str, Any]) -> None:
+        """Take the first configuration that agrees with this one out of the queue."""
+        for place, wanted in enumerate(self._queue):
+            if agree(configuration, wanted):
+                del self._queue[place]
+                return
 
     @locked
     def explain(self, number: int) -> Explanation:

@@ -46,16 +46,18 @@ def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None
 
     A trial whose end was missed counts as stopped at its last result, or as failed if Ray says
     so. Of trials with the same configuration, as where one had to be suggested again, the one that
-    is known counts.
+    is known counts, unless it is a point to evaluate that was given once more.
     """
     stored = {trial.trial_id: trial for trial in _stored_trials(folder)}
     if not stored:
         return
     twins = {} if allow_duplicates else _by_configuration(trials)
     for trial_id, trial in stored.items():
-        twin = None if trial_id in trials.numbers else twins.get(_key(trials, trial.config))
+        configuration = {} if trial_id in trials.numbers else _configuration(trials, trial.config)
+        twin = twins.get(match_key(configuration)) if configuration else None
         if twin in stored:
-            trials.numbers[trial_id] = trials.numbers[twin]
+            if not trials.study.is_enqueued(configuration):
+                trials.numbers[trial_id] = trials.numbers[twin]
         elif twin in trials.running:
             trials.hand_over(twin, trial_id)
         has_ended = trial_id in trials.numbers and trial_id not in trials.running
@@ -104,12 +106,12 @@ def _by_configuration(trials: RayTrials) -> dict[Hashable, str]:
     }
 
 
-def _key(trials: RayTrials, config: Mapping[str, Any]) -> Hashable:
-    """Return the key of a configuration of Ray, None if it is not of the space."""
+def _configuration(trials: RayTrials, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flat configuration of one of Ray, empty if it is not of the space."""
     try:
-        return match_key(trials.param_space.to_configuration(config)) if config else None
+        return trials.param_space.to_configuration(config)
     except ValueError:  # a warning follows when the trial is adopted
-        return None
+        return {}
 
 
 def _stored_trials(folder: Path, *, is_over: bool = False) -> list[StoredTrial]:

@@ -2,12 +2,13 @@
 
 import logging
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from ray import tune
+from ray import cloudpickle, tune
 from ray.tune.search import Searcher
 from ray_tune_worker import (
     MIXED_SPACE,
@@ -35,6 +36,28 @@ def test_suggestions_are_configurations_of_the_space() -> None:
         assert type(config["x"]) is float and 0 <= config["x"] <= 1
         assert type(config["n"]["z"]) is int and 0 <= config["n"]["z"] < 5
     assert search.stats == {"suggestions": 12, "random": 4, "model": 8}
+
+
+def test_functions_to_choose_from_survive() -> None:
+    space = {"f": tune.choice([len, abs, lambda x: x]), "x": tune.uniform(0, 1), "g": max}
+    search = tiny_search(space=space, metric="loss", mode="min")
+    run(search, 6, lambda config: config["x"])
+    search.on_trial_complete("none")
+    again = cloudpickle.loads(cloudpickle.dumps(search))
+    ours, theirs = (run(each, 4, lambda c: c["x"]) for each in (search, again))
+    assert [config["x"] for config in ours] == [config["x"] for config in theirs]
+    assert all(callable(config["f"]) and config["g"] is max for config in theirs)
+
+
+def test_a_state_before_the_set_up_keeps_points_and_seed() -> None:
+    objective: dict[str, Any] = {"metric": "loss", "mode": "max", "n_startup_trials": 2}
+    new = partial(tiny_search, points_to_evaluate=[{"x": 0.5}], seed=5, **objective)
+    again = DRESearch()
+    again.set_state(new().get_state())
+    expected = new()
+    for search in (again, expected):
+        search.set_search_properties(None, None, SPACE)
+    assert run(again, 5, lambda c: c["x"]) == run(expected, 5, lambda c: c["x"])
 
 
 def test_the_space_may_be_given_to_the_constructor() -> None:

@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import ray_tune_worker as worker
-from ray import cloudpickle, tune
+from ray import cloudpickle
 from ray.tune.search import Repeater, SearchGenerator
 from ray.tune.utils.serialization import TuneFunctionEncoder
 
@@ -212,6 +212,21 @@ def test_a_repeater_restored_in_the_middle_hands_on_means(tmp_path: Path, set_in
         assert [trial.value for trial in worker.trials(search)] == [2.0, 5.0]
 
 
+@pytest.mark.parametrize("n_known", [0, 1])
+def test_points_that_ray_has_begun_are_not_given_again(tmp_path: Path, n_known: int) -> None:
+    """The state is from before; what was given several times still runs as often."""
+    point: dict[str, Any] = {"kind": {"name": "b", "share": 0.5}, "rate": 0.5}
+    points = [point, {"rate": 0.25}, point, {}, point]
+    search = worker.begun(worker.MIXED_SPACE, points_to_evaluate=points)
+    begun: Trials = {}
+    for place in range(3):
+        if place == n_known:
+            search.save_to_dir(str(tmp_path), session_str="1")
+        begun[f"t{place}"] = ("RUNNING", search.suggest(f"t{place}") or {}, {})
+    again = restored(tmp_path, begun)
+    assert [again.suggest(n) for n in "abc"] == [search.suggest(n) for n in "abc"]
+
+
 def test_repeats_count_where_they_may_have_been_suggested(tmp_path: Path) -> None:
     search, trials = known_to_ray(2, 1)
     search._given.options["allow_duplicates"] = True
@@ -302,17 +317,6 @@ def test_a_copy_has_the_same_future(way: str, tmp_path: Path) -> None:
     assert search.stats["enqueued"] == 10
 
 
-def test_a_state_before_the_set_up_keeps_points_and_seed() -> None:
-    objective: dict[str, Any] = {"metric": "loss", "mode": "max", "n_startup_trials": 2}
-    new = partial(worker.tiny_search, points_to_evaluate=[{"x": 0.5}], seed=5, **objective)
-    again = DRESearch()
-    again.set_state(new().get_state())
-    expected = new()
-    for search in (again, expected):
-        search.set_search_properties(None, None, worker.SPACE)
-    assert worker.run(again, 5, lambda c: c["x"]) == worker.run(expected, 5, lambda c: c["x"])
-
-
 def test_states_of_others_are_refused(tmp_path: Path) -> None:
     for state in ({"version": 1}, {"_metric": "loss"}, 3):
         with pytest.raises(ValueError, match="no state of a DRESearch"):
@@ -386,14 +390,3 @@ def test_the_newest_session_of_a_folder_counts(tmp_path: Path) -> None:
     again = DRESearch()
     again.restore_from_dir(str(tmp_path))
     assert worker.trials(again) == worker.trials(second)
-
-
-def test_functions_to_choose_from_survive() -> None:
-    space = {"f": tune.choice([len, abs, lambda x: x]), "x": tune.uniform(0, 1), "g": max}
-    search = worker.tiny_search(space=space, metric="loss", mode="min")
-    worker.run(search, 6, lambda config: config["x"])
-    search.on_trial_complete("none")
-    again = cloudpickle.loads(cloudpickle.dumps(search))
-    ours, theirs = (worker.run(each, 4, lambda c: c["x"]) for each in (search, again))
-    assert [config["x"] for config in ours] == [config["x"] for config in theirs]
-    assert all(callable(config["f"]) and config["g"] is max for config in theirs)
