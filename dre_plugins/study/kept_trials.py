@@ -154,13 +154,13 @@ class KeptTrials:
     @locked
     def is_enqueued(self, configuration: Mapping[str, Any]) -> bool:
         """Say whether a configuration agrees with an enqueued one, which may be partial."""
-        return any(agree(configuration, wanted) for wanted in self._queue)
+        return any(agree(configuration, enqueued) for enqueued in self._queue)
 
     @locked
     def withdraw(self, configuration: Mapping[str, Any]) -> None:
         """Take the first configuration that agrees with this one out of the queue."""
-        for place, wanted in enumerate(self._queue):
-            if agree(configuration, wanted):
+        for place, enqueued in enumerate(self._queue):
+            if agree(configuration, enqueued):
                 del self._queue[place]
                 return
 
