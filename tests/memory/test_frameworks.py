@@ -280,6 +280,24 @@ def test_times_may_have_zones(storage):
     assert "zones" in study.sampler.explain(study, 0).past_studies
 
 
+@pytest.mark.parametrize("step", ["load_study", "Study.get_trials"])
+def test_a_study_that_is_deleted_while_it_is_read_is_left_out(storage, step, monkeypatch):
+    for name in ("kept", "deleted"):
+        add_past(storage, name)
+    owner, name = (optuna.Study, "get_trials") if "." in step else (optuna, step)
+    original = getattr(owner, name)
+
+    def after_deletion(*arguments, **options):
+        names = optuna.get_all_study_names(storage)
+        if "deleted" in names:
+            optuna.delete_study(study_name="deleted", storage=storage)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, after_deletion)
+    study = optimize(1, storage=storage, past_studies="storage")
+    assert study.sampler.explain(study, 0).past_studies == "kept"
+
+
 def test_of_studies_that_contradict_each_other_the_nearest_are_learnt_from():
     """A rate was a number once and a word once, and the present study has the number."""
 
