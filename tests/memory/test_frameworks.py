@@ -3,6 +3,7 @@
 import copy
 import logging
 import pickle
+import time
 from datetime import datetime, timedelta, timezone
 from unittest.mock import Mock
 
@@ -202,6 +203,19 @@ def test_a_memory_that_cannot_be_used_does_not_end_a_study(tmp_path):
     study = optimize(3, memory=broken)
     assert params_of(study) == params_of(optimize(3))
     assert study.sampler.stats["memory_errors"] >= 3
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone of a process cannot be changed")
+def test_workers_in_several_time_zones_record_one_study(memory, tmp_path, monkeypatch):
+    for zone in ("JST-9", "UTC", "NST3:30"):
+        with monkeypatch.context() as here:
+            here.setenv("TZ", zone)
+            time.tzset()
+            storage = open_storage(f"journal:{tmp_path / 'studies'}")
+            optimize(2, storage=storage, memory=memory)
+    time.tzset()
+    (entry,) = memory.index().entries
+    assert entry.n_trials == 6
 
 
 def test_several_objectives_are_recorded_only(memory):
