@@ -3,6 +3,7 @@
 import copy
 import logging
 import pickle
+import time
 from datetime import datetime, timedelta, timezone
 from unittest.mock import Mock
 
@@ -204,6 +205,19 @@ def test_a_memory_that_cannot_be_used_does_not_end_a_study(tmp_path):
     assert study.sampler.stats["memory_errors"] >= 3
 
 
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone of a process cannot be changed")
+def test_workers_in_several_time_zones_record_one_study(memory, tmp_path, monkeypatch):
+    for zone in ("JST-9", "UTC", "NST3:30"):
+        with monkeypatch.context() as here:
+            here.setenv("TZ", zone)
+            time.tzset()
+            storage = open_storage(f"journal:{tmp_path / 'studies'}")
+            optimize(2, storage=storage, memory=memory)
+    time.tzset()
+    (entry,) = memory.index().entries
+    assert entry.n_trials == 6
+
+
 def test_several_objectives_are_recorded_only(memory):
     write_study(memory, "past")
     sampler, directions = DRESampler(seed=0, memory=memory), ["minimize"] * 2
@@ -278,6 +292,24 @@ def test_times_may_have_zones(storage):
         ended.add_trial(trial)
     study = optimize(1, storage=storage, past_studies="storage")
     assert "zones" in study.sampler.explain(study, 0).past_studies
+
+
+@pytest.mark.parametrize("step", ["load_study", "Study.get_trials"])
+def test_a_study_that_is_deleted_while_it_is_read_is_left_out(storage, step, monkeypatch):
+    for name in ("kept", "deleted"):
+        add_past(storage, name)
+    owner, name = (optuna.Study, "get_trials") if "." in step else (optuna, step)
+    original = getattr(owner, name)
+
+    def after_deletion(*arguments, **options):
+        names = optuna.get_all_study_names(storage)
+        if "deleted" in names:
+            optuna.delete_study(study_name="deleted", storage=storage)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, after_deletion)
+    study = optimize(1, storage=storage, past_studies="storage")
+    assert study.sampler.explain(study, 0).past_studies == "kept"
 
 
 def test_of_studies_that_contradict_each_other_the_nearest_are_learnt_from():

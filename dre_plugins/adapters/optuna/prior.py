@@ -167,7 +167,7 @@ class PriorSource:
             return None
         if identity not in self._memories:
             # A name from a command line may have bytes that are no text.
-            text = f"{name}\n{began.isoformat()}".encode(errors="surrogatepass")
+            text = f"{name}\n{_in_any_zone(began)}".encode(errors="surrogatepass")
             header = Header(
                 study=hashlib.sha256(text).hexdigest()[:16],
                 name=name,
@@ -198,6 +198,17 @@ class PriorSource:
                 prior = UNIVERSAL
             self._without[name] = StudyPrior(prior)
         return self._without[name]
+
+
+def _in_any_zone(moment: datetime) -> str:
+    """Return the part of a moment that is the same in all time zones.
+
+    Some storages tell it in the zone of who reads, others of who wrote; zones differ by quarters
+    of an hour. Whole seconds stay as they are: other studies of the name could share that part.
+    """
+    if not moment.microsecond:
+        return moment.isoformat()
+    return f"{moment.minute % 15}:{moment.second}:{moment.microsecond}"
 
 
 class StudyPrior:

@@ -157,8 +157,11 @@ def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[
     for name, load in _studies(storage):
         if name == without:
             continue
-        study = load()
-        trials = _ended(study, time)
+        try:
+            study = load()
+            trials = _ended(study, time)
+        except KeyError:  # deleted since the names were read
+            continue
         task = _task(study, trials, Counter()) if trials else None
         if task is not None and task.n_complete and task.lists():
             dated.append((max(_without_zone(t.datetime_complete) for t in trials), task))
