@@ -169,7 +169,7 @@ def test_a_study_that_is_given_twice_counts_once_and_other_things_are_refused(ur
         metadata_from_studies({"first": first})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"past_studies has 3"):
         metadata_from_studies([3])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match=r"FrozenTrial.{190}…; give the study itself instead of"):
+    with pytest.raises(ValueError, match=r"FrozenTrial.{189}…; give the study itself instead of"):
         metadata_from_studies(first.trials)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"got {'k': 'v{190,200}…\.$"):
         metadata_from_studies({"k": "v" * 1000})  # type: ignore[arg-type]
