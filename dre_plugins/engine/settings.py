@@ -37,7 +37,7 @@ def require(claim: bool, argument: str, value: object, remedy: str) -> None:
 
 
 def shortened(value: object) -> str:
-    """Return the text of a value for a message; a study or a table may have pages of it."""
+    """Return the text of a value for a message, cut where it is long, as that of a table."""
     text = repr(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 

@@ -158,7 +158,7 @@ class KeptTrials:
 
     @locked
     def withdraw(self, configuration: Mapping[str, Any]) -> None:
-        """Take the first configuration that agrees with this one out of the queue."""
+        """Remove from the queue the first configuration that agrees with this one."""
         for place, enqueued in enumerate(self._queue):
             if agree(configuration, enqueued):
                 del self._queue[place]

@@ -61,7 +61,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriorContent:
-    """Hold what meta-training learns and the file of a prior keeps; `Prior` says what it is."""
+    """Hold what meta-training yields and the file of a prior contains; see `Prior` for each."""
 
     ensemble: DeepRankingEnsemble = field(repr=False)  # thousands of weights
     space: SearchSpace

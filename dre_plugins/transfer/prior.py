@@ -63,7 +63,7 @@ class Prior(PriorContent):
 
     @classmethod
     def of(cls, content: PriorContent) -> Prior:
-        """Return the prior of a content, for studies with its own names of parameters."""
+        """Return the prior that meta-training or a file yields, without a mapping of names."""
         return cls(**{part.name: getattr(content, part.name) for part in fields(PriorContent)})
 
     @staticmethod
