@@ -37,5 +37,5 @@ for name, sampler in {
     study.optimize(objective, n_trials=N_TRIALS, catch=MemoryError)
     front = sorted(trial.values for trial in study.best_trials)
     failed = sum(trial.state is optuna.trial.TrialState.FAIL for trial in study.trials)
-    print(f"{name}: {failed} trials failed; accuracy with so many features:")
+    print(f"{name}: failed trials: {failed}; accuracy with so many features:")
     print("  ", ", ".join(f"{accuracy:.3f} with {n:.0f}" for accuracy, n in front))
