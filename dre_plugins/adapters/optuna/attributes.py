@@ -167,12 +167,12 @@ class TrialReporter:
 
     def write(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
         """Write the explanation of a trial, numbers rounded and fields that are None left out."""
-        stated_fields = {
+        entries = {
             name: float(f"{value:.4g}") if isinstance(value, float) else value
             for name, value in asdict(explanation).items()
             if value is not None
         }
-        problem = set_attribute(study, trial, EXPLANATION_KEY, stated_fields, is_users=True)
+        problem = set_attribute(study, trial, EXPLANATION_KEY, entries, is_users=True)
         self.warn_if(problem, study, trial)
 
     def warn_if(

@@ -98,11 +98,9 @@ class History:
     def numbers(self, trial: FrozenTrial) -> Mapping[str, float]:
         """Return the parameters of a trial in internal representation, see `internal_numbers`."""
         ended = self._kept[1].get(trial.number)
-        return (
-            ended.numbers
-            if ended is not None and ended.source is trial
-            else internal_numbers(trial)
-        )
+        if ended is not None and ended.source is trial:
+            return ended.numbers
+        return internal_numbers(trial)
 
     def have(self, trials: Sequence[FrozenTrial], numbers: Mapping[str, float]) -> Mask:
         """Return which trials have no other values of some parameters than these numbers `[N]`."""

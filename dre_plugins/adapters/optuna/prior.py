@@ -203,8 +203,9 @@ class PriorSource:
 def _in_any_zone(moment: datetime) -> str:
     """Return the part of a moment that is the same in all time zones.
 
-    Some storages tell it in the zone of who reads, others of who wrote; zones differ by quarters
-    of an hour. Whole seconds stay as they are: other studies of the name could share that part.
+    Some storages return it in the zone of the reader, others in that of the writer; zones differ
+    by quarters of an hour. A moment without microseconds is returned whole, as another study of
+    the same name could share so short a part by chance.
     """
     if not moment.microsecond:
         return moment.isoformat()
