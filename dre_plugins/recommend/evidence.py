@@ -162,6 +162,11 @@ class Evidence:
         """Return one list of complete, pruned and failed trials, and its values `[N]`."""
         return joint_list(self.trials, failed=self.failed, max_length=self.max_history)
 
+    def objective_values(self, trials: Positions) -> Array:
+        """Return the values of all objectives of trials `[N, O]`, NaN where there is none."""
+        none = (np.nan,) * self.n_objectives
+        return np.array([self.trials[trial].objectives or none for trial in trials], dtype=float)
+
     def _lists_of(self, trials: Sequence[Trial]) -> list[TrialList]:
         return trial_lists(trials, failed=self.failed, max_length=self.max_history)
 

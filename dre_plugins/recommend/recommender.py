@@ -66,7 +66,7 @@ class Recommender:
         stats: Counters to add to: "suggestions", and these by `Suggestion.source`; "fallbacks" to
             space-filling points, because a model failed; "device_fallbacks" to the CPU, because a
             model failed on another device; "skipped_turns" of the universal prior, which the
-            ensemble took, see `schedule.skip_reason`.
+            ensemble took, as the preset has none.
         prior: A trained prior, such as a `dre_plugins.Prior`, or a list with one for each
             objective, None where there is none. "universal" starts the ensemble from random
             weights. With either, the universal prior takes turns; None is the ensemble alone.
@@ -349,14 +349,15 @@ class Recommender:
         )
 
     def _count_skipped_turns(self, batch: Batch) -> None:
-        """Count turns that the universal prior does not take, and log the reason once."""
-        reason = schedule.skip_reason(batch.evidence, self._rules)
+        """Count turns that the preset has not for the universal prior, and say so once."""
+        if self._rules.preset_turns:
+            return
         n_due = sum(
             schedule.is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers
         )
-        if reason is not None and n_due:
-            message = "The universal prior takes no turns, as %s."
-            self._count("skipped_turns", logging.INFO, message, reason, n=n_due)
+        message = "The universal prior takes no turns, as the preset is the ensemble alone."
+        if n_due:
+            self._count("skipped_turns", logging.INFO, message, n=n_due)
 
     def _count_failure(self, error: Exception, device: str) -> None:
         """Count a failure of a surrogate, and warn of the first one."""

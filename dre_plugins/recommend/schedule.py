@@ -6,9 +6,8 @@ user's choices (`TurnRules`). The first row that applies decides:
 ===================  ============================================================================
 proposer             when
 ===================  ============================================================================
-``universal-prior``  Once 4 trials have ended (10 beside a trained prior), with one objective: odd
-                     numbers, and all below 20 without a trained prior where no choice opens
-                     branches.
+``universal-prior``  Once 4 trials have ended (10 beside a trained prior): odd numbers, and all
+                     below 20 without a trained prior where no choice opens branches.
 ``random``           Until 10 trials have ended and values differ; never with a trained prior.
                      Points of the study's Sobol sequence, the first of which are drawn towards
                      the middle of ranges around 0 and of one that most numbers share
@@ -149,11 +148,11 @@ def is_ensemble_ready(evidence: Evidence, rules: TurnRules) -> bool:
 
 def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether the universal prior proposes the suggestion with this number."""
-    return is_universal_due(index, evidence, rules) and not skip_reason(evidence, rules)
+    return rules.preset_turns and is_universal_due(index, evidence, rules)
 
 
 def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
-    """Return whether this number is the universal prior's unless there is a `skip_reason`."""
+    """Return whether this number is the universal prior's if the preset has turns for it."""
     is_ready = evidence.n_ended >= rules.n_before_universal and evidence.can_rank
     is_turn = is_universal_turn(index) or index < rules.n_before_turns
     return rules.is_universal and is_ready and is_turn
@@ -167,19 +166,6 @@ def is_universal_turn(index: int) -> bool:
 def is_branch_turn(index: int) -> bool:
     """Return whether the suggestion with this number may be restricted to a branch."""
     return index % BRANCH_PERIOD >= BRANCH_PERIOD // 2
-
-
-def skip_reason(evidence: Evidence, rules: TurnRules) -> str | None:
-    """Return why the universal prior takes no turns although it is wanted; None if it does.
-
-    With several objectives, taking turns is no better than the ensemble alone
-    (docs/decisions/one-list.md).
-    """
-    if not rules.preset_turns:
-        return "the preset is the ensemble alone"
-    if evidence.n_objectives > 1:
-        return "there are several objectives"
-    return None
 
 
 def is_exploration_due(index: int, evidence: Evidence) -> bool:

@@ -21,6 +21,7 @@ from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import AlignedPrior, Universal
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
+from dre_plugins.recommend.proposers.hypervolume import HypervolumeProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.recommend.requests import Batch, Choice, Proposer, Purpose, Request, stream
@@ -162,8 +163,9 @@ class Surrogates:
             rng = self._stream("ensemble")
             return EnsembleProposer(self._fitted(rng), self.priors, rng)
         evidence, expectation = self.batch.evidence, self._expectation
+        universal = UniversalProposer if evidence.n_objectives == 1 else HypervolumeProposer
         rng = self._stream("universal-prior")
-        return UniversalProposer(
+        return universal(
             self.universal, evidence, expectation, self._search, self._gain_weights, rng
         )
 

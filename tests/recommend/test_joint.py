@@ -185,7 +185,7 @@ def test_repetitions_are_one_value_to_each_objective() -> None:
         for n in range(18)
     ]
     with patch.object(JointPart, "fit", autospec=True, side_effect=JointPart.fit) as spy:
-        Recommender(SPACE, settings, seed=0).suggest(trials, index=18)
+        Recommender(SPACE, settings, seed=0, prior=None).suggest(trials, index=18)
     fitted_part = spy.call_args_list[0].args[0]
     rising, falling = (lists[0].ranks.reshape(3, 6) for lists in fitted_part.lists)
     assert (rising == rising[0]).all() and (np.diff(rising[0]) > 0).all()

@@ -76,19 +76,11 @@ def skipped(caplog, history, settings=SETTINGS) -> tuple[int, list[str]]:
     return stats["skipped_turns"], [text for text in texts if "no turns" in text]
 
 
-def test_turns_that_are_skipped_are_counted_and_said_once(caplog) -> None:
-    history = history_of(8)
-    objectives = [replace(trial, value=None, objectives=(trial.value, 1.0)) for trial in history]
-    n_skipped, (text,) = skipped(caplog, objectives)
-    assert n_skipped == 2 and "several objectives" in text
-    caplog.clear()
-    assert skipped(caplog, history) == (0, [])
-    assert skipped(caplog, history, replace(SETTINGS, preset=ENSEMBLE_ALONE)) == (0, [])
-    assert skipped(caplog, history_of(2)) == (0, [])
-
-
-def test_a_preset_by_name_says_once_that_it_has_no_turns(caplog, monkeypatch) -> None:
+def test_turns_that_a_preset_by_name_has_not_are_counted_and_said_once(caplog, monkeypatch) -> None:
+    assert skipped(caplog, history_of(8)) == (0, [])
+    assert skipped(caplog, history_of(8), replace(SETTINGS, preset=ENSEMBLE_ALONE)) == (0, [])
     monkeypatch.setitem(PRESETS, "paper", ENSEMBLE_ALONE)  # the real one takes minutes
+    assert skipped(caplog, history_of(2), replace(SETTINGS, preset="paper")) == (0, [])
     n_skipped, (text,) = skipped(caplog, history_of(8), replace(SETTINGS, preset="paper"))
     assert n_skipped == 2 and "the preset is the ensemble alone" in text
 
@@ -116,7 +108,7 @@ def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
     assert row(nothing, {"needs_contrast": True}, has_prior=True) == "cccc"
     assert row(progress, {"needs_contrast": True}, has_prior=True) == "cucu"
     assert row(replace(progress, can_rank=False)) == "rrrr"
-    assert row(replace(progress, n_objectives=2)) == "mmmm"
+    assert row(replace(progress, n_objectives=2)) == "mumu"
     stagnating = replace(progress, n_since_incumbent=8)
     assert row(stagnating, n=9) == "mumumumum"
     assert row(stagnating, n=9, is_universal=False) == "mmemmemme"

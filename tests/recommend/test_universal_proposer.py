@@ -10,11 +10,12 @@ from presets import of_steps
 from small_spaces import PLANE, sphere
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.conditioned import possible_targets
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.proposers.universal import UniversalProposer, possible_targets
+from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.recommend.schedule import is_branch_turn
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import Settings
@@ -191,7 +192,7 @@ def test_a_smooth_function_is_read_as_it_is_and_decades_are_blended(f, place) ->
     history = history_of(40, f)
     values = np.array([trial.value for trial in history])
     read = possible_targets(values, ranks(values))
-    found = proposer_of(history, Rule(PLANE, None))._targets
+    found = proposer_of(history, Rule(PLANE, None))._conditioned.targets
     assert (found == read[place].values).all() and (found != read[1 - place].values).any()
 
 

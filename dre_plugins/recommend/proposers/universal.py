@@ -19,6 +19,7 @@ import torch
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
+from dre_plugins.recommend.conditioned import BLOCK, Conditioned, with_broken
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
@@ -33,23 +34,10 @@ from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.recommend.universal_prior import network_for
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import with_fixed
-from dre_plugins.universal.processes import Processes
-from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
 
 # Gauss-Hermite quadrature of three nodes: standardised deviations from the mean, and weights.
 _NODES = (-math.sqrt(3.0), 0.0, math.sqrt(3.0))
 _SHARES = (1 / 6, 2 / 3, 1 / 6)
-
-# From MIN_TRIALS trials on, some configurations that break the rule count as failed trials:
-# N_BROKEN of N_MUTANTS mutants of the N_FAVOURED best trials. Without them the prior may expect an
-# optimum beyond the border of the rule, and the search stays on the border. The ensemble does not
-# get them, as it would miss an optimum on the border (lab/2026-11-24-valid-border.md).
-MIN_TRIALS = 10
-N_FAVOURED = 5
-N_MUTANTS = 256
-N_BROKEN = 4
-# Candidates predicted at once: their covariances with 128 trials fit into a core's cache.
-BLOCK = 256
 
 
 class UniversalProposer:
@@ -79,23 +67,14 @@ class UniversalProposer:
         self._elite = units[order[:N_PARENTS]]
         self._reference = search.reference_with(units)
         self._eligible = torch.from_numpy(eligible)
-        broken = units[:0]
-        if len(units) >= MIN_TRIALS:
-            broken = search.rule.broken(self._elite[:N_FAVOURED], N_MUTANTS, rng)[:N_BROKEN]
-        self._units = np.concatenate([units, evidence.space.canonical(broken)])
-        failed = np.full(len(broken), FAILED_RANK)
-        alternatives = possible_targets(
-            np.append(values, np.full(len(broken), np.nan)), np.append(observed.ranks, failed)
+        self._units = with_broken(units, search.rule, self._elite, rng)
+        n_broken = len(self._units) - len(units)
+        self._conditioned = Conditioned.on(
+            network_for(self._space, prior),
+            self._features(self._units),
+            np.append(values, np.full(n_broken, np.nan)),
+            np.append(observed.ranks, np.full(n_broken, FAILED_RANK)),
         )
-        network, features = network_for(self._space, prior), self._features(self._units)[None]
-        with torch.inference_mode():
-            fits = [
-                (targets, *network(features, targets.values[None], targets.mean_variance))
-                for targets in alternatives
-            ]
-        targets, processes, log_weights = max(fits, key=_log_density)
-        self._processes, self._log_weights = processes.likely(log_weights)
-        self._targets = targets.values
         # The pool of the last choice and the means of the reference points; None after fantasies.
         self._pool: tuple[CandidatePool, torch.Tensor] | None = None
 
@@ -107,10 +86,8 @@ class UniversalProposer:
         pending = select_fantasies(pending, lambda units: self._expected(units).numpy())
         expected = self._expected(pending)
         self._units = np.concatenate([self._units, pending])
-        self._targets = torch.cat([self._targets, expected])
-        self._processes = Processes.conditioned(
-            self._processes.hypotheses, self._features(self._units)[None], self._targets[None]
-        )
+        features = self._features(self._units)
+        self._conditioned = self._conditioned.with_fantasies(features, expected)
         self._pool = None
 
     def propose(self, request: Request) -> Choice:
@@ -128,7 +105,7 @@ class UniversalProposer:
                 favourites=self._units[:0],
             )
             pool = self._with_refined(pool, best, request.fixed)
-            self._pool = pool, self._means(self._reference)
+            self._pool = pool, self._conditioned.means(self._features(self._reference))
         pool, reference = self._pool
         units, predictions, is_new = self._search.best(
             pool, predict, _acquisition, request, self._rng
@@ -154,7 +131,8 @@ class UniversalProposer:
         values = _acquisition(pool.predictions).numpy()
         start = pool.units[np.argsort(-values, kind="stable")[:N_REFINED]]
 
-        improvement = MixtureImprovement(self._processes, self._log_weights, best)
+        conditioned = self._conditioned
+        improvement = MixtureImprovement(conditioned.processes, conditioned.log_weights, best)
 
         def of_features(features: Array) -> tuple[Array, Array]:
             values, derivatives = improvement(features)
@@ -176,7 +154,7 @@ class UniversalProposer:
         means, deviations = predictions.chunk(2)
         nodes = means + deviations * torch.tensor(_NODES, dtype=means.dtype)
         ranks = ranks_against(nodes, reference)
-        shares = self._log_weights.exp() * torch.tensor(_SHARES, dtype=means.dtype)
+        shares = self._conditioned.log_weights.exp() * torch.tensor(_SHARES, dtype=means.dtype)
         mean = (shares * ranks).sum()
         spread = (shares * (ranks - mean).square()).sum().sqrt()
         return float(mean), float(spread)
@@ -190,32 +168,23 @@ class UniversalProposer:
         units = self._space.canonical(candidates)
         parts = []
         for part in self._features(units).split(BLOCK):
-            means, variances = self._processes.posterior(part[None])
-            deviations = variances[0].sqrt()
-            gain = self._log_improvement(means[0], deviations, best)
-            parts.append(torch.cat([means[0], deviations, gain[None]]))
+            means, deviations = self._conditioned.posterior(part)
+            gain = self._log_improvement(means, deviations, best)
+            parts.append(torch.cat([means, deviations, gain[None]]))
         predictions = torch.cat(parts, -1)
         predictions[-1] += self._gain_weights.logs_at(units)
         return predictions
 
-    def _means(self, units: Units) -> torch.Tensor:
-        """Return the means of all processes `[H, C]`."""
-        features = self._features(units)
-        return torch.cat(
-            [self._processes.means(part[None])[0] for part in features.split(BLOCK)], -1
-        )
-
     def _expected(self, units: Units) -> torch.Tensor:
         """Return the mean of the mixture `[C]`."""
-        expected: torch.Tensor = (self._log_weights.exp() * self._means(units)).sum(0)
-        return expected
+        return self._conditioned.expected(self._features(units))
 
     def _log_improvement(
         self, means: torch.Tensor, deviations: torch.Tensor, best: float
     ) -> torch.Tensor:
         """Return the logarithm of the improvement on `best` that the mixture expects `[C]`."""
         of_processes = log_expected_improvement(means, deviations, best)
-        return torch.logsumexp(self._log_weights + of_processes, 0)
+        return torch.logsumexp(self._conditioned.log_weights + of_processes, 0)
 
     def _incumbent_target(self, request: Request) -> float:
         """Return the target of the incumbent, of that in the branch if there is one.
@@ -227,9 +196,9 @@ class UniversalProposer:
         if branch is not None:
             within = eligible & torch.from_numpy(is_within(self._units[: len(eligible)], branch))
             eligible = within if within.any() else eligible
-        targets = self._targets[: len(eligible)][eligible]
+        targets = self._conditioned.targets[: len(eligible)][eligible]
         if not len(targets):
-            return float(self._targets.min())
+            return float(self._conditioned.targets.min())
         if not np.isnan(request.fixed).all():
             moved = with_fixed(self._units[: len(eligible)][eligible.numpy()], request.fixed)
             targets = self._expected(self._space.canonical(moved))
@@ -243,29 +212,3 @@ class UniversalProposer:
 def _acquisition(predictions: torch.Tensor) -> torch.Tensor:
     """Return the acquisition values of `UniversalProposer` `[C]`, a part of the predictions."""
     return predictions[-1]
-
-
-def _log_density(fit: tuple[Targets, Processes, torch.Tensor]) -> float:
-    """Return the log likelihood of targets, as a density of the standardised values."""
-    targets, processes, _ = fit
-    return targets.log_factor + float(processes.mixture_log_likelihood)
-
-
-def possible_targets(values: Array, ranks: Array) -> tuple[Targets, ...]:
-    """Return the targets that the processes can be conditioned on, see `universal.targets`.
-
-    Values alone are among them only if they tell apart all that the order does. Final values `[N]`
-    are NaN for failures, and `ranks` are dense. Infinities count as the largest or smallest finite
-    value, failures as the smallest.
-    """
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return (Targets(standardised(normal_scores(torch.from_numpy(ranks)))[0]),)
-    low, high = finite.min(), finite.max()
-    clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
-    # Divided by the largest first, as sums and squares of 1e300 overflow.
-    scaled = clipped / max(abs(low), abs(high), np.finfo(np.float64).tiny)
-    both = both_targets(torch.from_numpy(ranks), torch.from_numpy(scaled))
-    # Values alone do not tell a failure from the worst trial, nor pruned trials from each other.
-    is_told_by_values = len(np.unique(scaled)) == len(np.unique(ranks))
-    return both if is_told_by_values else both[:1]

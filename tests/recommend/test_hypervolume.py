@@ -1,0 +1,142 @@
+"""The universal prior with several objectives: the gain of hypervolume, and what it chooses."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.proposers.hypervolume import SOFTNESS, Gain
+from dre_plugins.space import Categorical, Float, SearchSpace
+
+PLANE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+FRONT = np.array([[1.0, 4.0], [2.0, 3.0], [4.0, 1.0]])
+
+
+def directions(n_objectives: int) -> np.ndarray:
+    drawn = np.abs(np.random.default_rng(0).normal(size=(20_000, n_objectives)))
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def objectives_of(configuration: dict) -> tuple[float, float]:
+    """Two bowls: what is best lies between (.2, .2) and (.8, .8), where x = y."""
+    point = np.array([configuration["x"], configuration["y"]])
+    return -float(np.square(point - 0.2).sum()), -float(np.square(point - 0.8).sum())
+
+
+def complete(configuration: dict, **fields) -> Trial:
+    objectives = objectives_of(configuration)
+    return Trial(configuration, TrialState.COMPLETE, objectives=objectives, **fields)
+
+
+def history_of(n: int, **fields) -> list[Trial]:
+    points = np.random.default_rng(1).random((n, 2)).tolist()
+    return [complete({"x": x, "y": y}, **fields) for x, y in points]
+
+
+def suggested(history: list[Trial], count: int = 1, space=PLANE, settings=None, **given) -> list:
+    stats: Counter[str] = Counter()
+    recommender = Recommender(space, settings, seed=0, stats=stats)
+    suggestions = recommender.suggest(history, count, index=len(history), **given)
+    assert stats["fallbacks"] == 0 and stats["universal-prior"] == count
+    return suggestions
+
+
+@pytest.mark.parametrize("n_objectives", [2, 3, 4])
+def test_what_a_point_reaches_is_its_hypervolume(n_objectives) -> None:
+    gain = Gain(np.zeros(n_objectives), directions(n_objectives), np.zeros(20_000), 1.0)
+    points = np.random.default_rng(1).uniform(0.5, 2.0, (n_objectives, 1, 8))
+    shares = gain.reached(points).mean(axis=0) / points.prod(axis=0)[0]
+    assert shares.std() / shares.mean() < 0.05
+    assert (gain.reached(-points) == 0.0).all()
+
+
+def test_gains_are_what_a_point_adds_to_the_front() -> None:
+    gain = Gain.beyond(FRONT, np.array([[0.0, 4.0], [4.0, 0.0], *FRONT]), directions(2))
+    points = np.array([[3.0, 2.0], [2.5, 2.5], [5.0, 5.0], [1.0, 1.0]])
+    low = gain.low
+    assert low == pytest.approx([-0.4, -0.4])
+    found = np.exp(gain.logs(np.repeat(points.T[:, None], 20_000, axis=1)))
+
+    def area(points: np.ndarray) -> float:
+        highest = points[np.argsort(-points[:, 0])]
+        widths = [a[0] - b[0] for a, b in pairwise([*highest, low])]
+        heights = np.maximum.accumulate(highest[:, 1]) - low[1]
+        return float(widths @ heights)
+
+    added = [area(np.concatenate([FRONT, point[None]])) - area(FRONT) for point in points]
+    unit = found[2] / added[2]
+    assert found[:3] == pytest.approx(unit * np.array(added[:3]), rel=0.1)
+    # What is dominated gains next to nothing, and less if it is farther from the front.
+    assert found[3] < 10 * SOFTNESS * found[2]
+    nearer, farther = gain.logs(np.repeat([[[2.9, 1.0]], [[0.9, 1.0]]], 20_000, axis=1))
+    assert farther < nearer
+
+
+def test_the_universal_prior_proposes_from_the_fifth_trial_on() -> None:
+    recommender, trials = Recommender(PLANE, seed=0), []
+    for index in range(16):
+        (suggestion,) = recommender.suggest(trials, index=index)
+        assert suggestion.source == ("random" if index < 4 else "universal-prior")
+        assert (suggestion.explanation.predicted_rank is None) == (index < 4)
+        trials.append(complete(suggestion.configuration))
+    late = np.array([[trial.configuration["x"], trial.configuration["y"]] for trial in trials[8:]])
+    assert np.abs(late[:, 0] - late[:, 1]).max() < 0.2
+    assert late.min() < 0.35 and late.max() > 0.65
+    assert recommender.stats["fallbacks"] == 0
+
+
+def test_a_batch_spreads_along_the_front() -> None:
+    batch = np.array([suggestion.units for suggestion in suggested(history_of(10), 6)])
+    nearest = np.linalg.norm(batch[:, None] - batch, axis=-1) + np.eye(6)
+    assert nearest.min() > 0.02 and np.ptp(batch[:, 0]) > 0.3
+
+
+def test_given_values_are_kept_and_the_others_fit_them() -> None:
+    """Where x is given, all y from .2 to .8 are on the front."""
+    for x in (0.1, 0.5, 0.9):
+        (suggestion,) = suggested(history_of(12), fixed={"x": x})
+        assert suggestion.configuration["x"] == x
+        assert 0.1 < suggestion.configuration["y"] < 0.9
+
+
+def test_what_is_violated_is_avoided_even_if_nothing_is_feasible() -> None:
+    history = [
+        replace(trial, constraints={"c": trial.configuration["x"] - 0.4})
+        for trial in history_of(14)
+    ]
+    (suggestion,) = suggested(history)
+    assert suggestion.configuration["x"] < 0.5
+    violated = [trial for trial in history if trial.constraints["c"] > 0.0]
+    (suggestion,) = suggested(violated)
+    least = min(trial.configuration["x"] for trial in violated)
+    assert suggestion.configuration["x"] < least + 0.1
+
+
+@pytest.mark.parametrize("failed", ["model", "worst", "ignore"])
+def test_failures_are_read_as_the_settings_say(failed) -> None:
+    history = [
+        trial if trial.configuration["x"] > 0.4 else Trial(trial.configuration, TrialState.FAILED)
+        for trial in history_of(14)
+    ]
+    (suggestion,) = suggested(history, settings=RecommenderSettings(failed=failed))
+    assert failed == "ignore" or suggestion.configuration["x"] > 0.3
+
+
+def test_extreme_values_and_tables_do_no_harm() -> None:
+    extremes = [(np.inf, 1e300), (-np.inf, -1e300), (1e-300, 0.0), (0.0, 0.0)]
+    history = [
+        replace(trial, objectives=pair)
+        for trial, pair in zip(history_of(8), extremes * 2, strict=True)
+    ]
+    suggested(history)
+    space = SearchSpace({"x": Categorical(["a", "b", "c"]), "y": Categorical(["d", "e", "f"])})
+    tried = [{"x": x, "y": y} for x in "abc" for y in "de"]
+    history = [
+        Trial(configuration, TrialState.COMPLETE, objectives=(float(n), float(-n % 4)))
+        for n, configuration in enumerate(tried)
+    ]
+    (suggestion,) = suggested(history, space=space)
+    assert suggestion.configuration["y"] == "f"
