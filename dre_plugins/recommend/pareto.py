@@ -1,4 +1,4 @@
-"""Several objectives as one order, which is all that the surrogate needs.
+"""Several objectives: the Pareto front, and one order, which is all that the ensemble needs.
 
 Notation: `N` trials, `O` objectives; larger is better.
 """

@@ -64,8 +64,8 @@ class DRESampler(BaseSampler):
       `WilcoxonPruner`, count once a trial has ended.
     - Constraints (`Trial.set_constraint`, or `constraints_func`) are modelled; the expected
       improvement is multiplied by the probability that all of them are met.
-    - With several objectives, the ensemble proposes all trials after the first ten. Random weights
-      of the objectives, drawn for each trial, spread the trials along the Pareto front.
+    - With several objectives, the universal prior proposes what is expected to gain most
+      hypervolume, and the ensemble ranks by random weights of the objectives, new for each trial.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
     - If a model fails, a Sobol point is suggested, with one warning (`stats["fallbacks"]`).
 
