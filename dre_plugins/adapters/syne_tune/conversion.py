@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
 from syne_tune import config_space as syne_tune
 
-from dre_plugins.adapters.common.domains import choice_of, holds
+from dre_plugins.adapters.common.domains import choice_of, holds, multiples
 from dre_plugins.space import Constant, Domain, Float, Integer, Ordinal, UnsupportedDomainError
 from dre_plugins.space.base import match_key, naming_parameter
 from dre_plugins.space.search_space import SearchSpace
@@ -37,11 +36,11 @@ def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
     with naming_parameter(name):
         if isinstance(domain, (syne_tune.Float, syne_tune.Integer)):
             return _numeric(domain)
-        if isinstance(domain, syne_tune.FiniteRange):
+        if isinstance(domain, (syne_tune.FiniteRange, syne_tune.OrdinalNearestNeighbor)):
+            is_range = isinstance(domain, syne_tune.FiniteRange)
+            values = domain.values if is_range else domain.categories
             # Rounding to integers may repeat values.
-            return _spaced([*dict.fromkeys(domain.values)], domain.log_scale)
-        if isinstance(domain, syne_tune.OrdinalNearestNeighbor):
-            return _spaced(domain.categories, domain.log_scale)
+            return Ordinal(tuple(dict.fromkeys(values)), "log" if domain.log_scale else "linear")
         if isinstance(domain, syne_tune.Categorical):
             choices = domain.categories
             _check_choices(domain, choices)
@@ -106,15 +105,8 @@ def _numeric(domain: Any) -> Domain:
         )
     # Quantised integers are multiples, wherever the range begins.
     step = int(step)
-    low, high = math.ceil(domain.lower / step), math.floor(domain.upper / step)
-    if low > high:
-        text = f"there is no multiple of {step} from {domain.lower!r} to {domain.upper!r}."
-        raise UnsupportedDomainError(text)
-    return Integer(low * step, high * step, scale, step)
-
-
-def _spaced(values: list[Any], is_log: bool) -> Domain:
-    return Ordinal(tuple(values), "log" if is_log else "linear")
+    first, last = multiples(domain.lower, domain.upper, step)
+    return Integer(first * step, last * step, scale, step)
 
 
 def _check_choices(domain: Any, choices: list[Any]) -> None:
