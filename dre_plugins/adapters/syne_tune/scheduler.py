@@ -23,12 +23,7 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObje
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.options import checked_cost_name, cost_in
 from dre_plugins.adapters.common.past_tasks import Mode
-from dre_plugins.adapters.syne_tune.history import (
-    StudySearcher,
-    check_objective,
-    logger,
-    random_seed_from,
-)
+from dre_plugins.adapters.syne_tune.history import StudySearcher, check_objective, logger
 from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
 from dre_plugins.adapters.syne_tune.sources import Source
@@ -177,13 +172,13 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         self._limits = Limits.of(constraints)
         self._cost = checked_cost_name(cost, "a reported number", ST_WORKER_TIME)
         options.setdefault("name", metric)
-        seed = random_seed_from(random_seed)
+        searcher = DRESearcher(config_space, points_to_evaluate, random_seed, **options)
         super().__init__(
             config_space=config_space,
             metric=metric,
             do_minimize=do_minimize,
-            searcher=DRESearcher(config_space, points_to_evaluate, seed, **options),
-            random_seed=seed,
+            searcher=searcher,
+            random_seed=searcher.random_seed,
         )
         self.metric = metric
 
@@ -312,18 +307,18 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         is_count = is_integer(brackets) and brackets >= 1
         require(is_count, "brackets", brackets, "an integer of at least 1")
         options.setdefault("name", metric)
-        seed = random_seed_from(random_seed)
+        searcher = DRESearcher(config_space, points_to_evaluate, random_seed, **options)
         super().__init__(
             config_space=config_space,
             metric=metric,
             do_minimize=do_minimize,
-            searcher=DRESearcher(config_space, points_to_evaluate, seed, **options),
+            searcher=searcher,
             time_attr=time_attr,
             max_t=max_t,
             grace_period=grace_period,
             reduction_factor=reduction_factor,
             brackets=brackets,
-            random_seed=seed,
+            random_seed=searcher.random_seed,
         )
 
     def on_trial_add(self, trial: Trial) -> None:
