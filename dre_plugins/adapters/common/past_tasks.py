@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from dre_plugins.adapters.common.limits import Limits
+from dre_plugins.engine.settings import require
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, counted
 
@@ -31,14 +33,14 @@ class Wanted:
     mode: Mode | None
     limits: Limits
     space: SearchSpace | None = None
-    likely: SearchSpace | None = None  # without a space: domains of the parameters that fit them
+    # Without a space: domains of the parameters whose values fit them.
+    likely: SearchSpace = field(default_factory=partial(SearchSpace, {}))
     otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
 
 
 def check_mode(mode: str | None) -> None:
     """Raise a ValueError unless a mode is "min", "max" or None."""
-    if mode not in (None, *SIGNS):
-        raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
+    require(mode in (None, *SIGNS), "mode", mode, "'min' or 'max'")
 
 
 def add_report(reports: dict[float, Report], step: float, report: Report) -> None:

@@ -80,8 +80,7 @@ class ParamSpace:
 
     def to_config(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
         """Return Ray's nested configuration, with constants, of a flat one."""
-        config: dict[str, Any] = self.root.config(configuration)
-        return config
+        return dict(self.root.config(configuration))
 
     def to_configuration(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return the flat values of the parameters that a configuration of Ray names.

@@ -132,7 +132,7 @@ def trials_in(
 ) -> tuple[SearchSpace, dict[int, Trial]]:
     """Return the search space, and by their places the trials that have ended and fit it."""
     space, likely = wanted.space, wanted.likely
-    searched = likely if space is None else space
+    searched = space or likely
     ended = {
         place: run
         for place, run in enumerate(runs)
@@ -142,13 +142,11 @@ def trials_in(
     longest = max((_last_iteration(run) for run in ended.values()), default=0.0)
     trials: dict[int, Trial] = {}
     for place, run in ended.items():
-        names = () if searched is None else searched.names
-        configuration = flat_configuration(run.configuration, names)
-        configuration.pop(TRIAL_INDEX, None)  # the number of a repetition
-        if searched is not None:
-            configuration = {
-                key: _placed(searched, key, configuration[key]) for key in configuration
-            }
+        configuration = {
+            key: _placed(searched, key, value)
+            for key, value in flat_configuration(run.configuration, searched.names).items()
+            if key != TRIAL_INDEX  # the number of a repetition
+        }
         if space is not None:
             values = {key: configuration[key] for key in space.names if key in configuration}
             wrong = [key for key, value in values.items() if not fits(space.domains[key], value)]
@@ -162,15 +160,13 @@ def trials_in(
     return space or _inferred([trial.configuration for trial in trials.values()], likely), trials
 
 
-def _inferred(
-    configurations: Sequence[Mapping[str, Any]], likely: SearchSpace | None
-) -> SearchSpace:
+def _inferred(configurations: Sequence[Mapping[str, Any]], likely: SearchSpace) -> SearchSpace:
     """Return the space of configurations, with the likely domains of parameters that fit these."""
     inferred = infer_space(configurations)
     domains = dict(inferred.domains)
-    for name in () if likely is None else likely.names:
+    for name in likely.names:
         values = [part[name] for part in configurations if name in part]
-        if likely is not None and values and all(fits(likely.domains[name], v) for v in values):
+        if values and all(fits(likely.domains[name], v) for v in values):
             domains[name] = likely.domains[name]
     return SearchSpace(domains, *infer_conditions(domains, configurations))
 

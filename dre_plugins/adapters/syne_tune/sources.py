@@ -221,8 +221,7 @@ def _read_results(folder: Path) -> dict[str, list[str | None]]:
 def _domains_in(metadata: Mapping[str, Any]) -> dict[str, Domain]:
     """Return the domains that an experiment states, without those that are not kept in full."""
     try:
-        config_space = json.loads(metadata.get("config_space", "{}"))
-        items = [*config_space.items()]
+        items = json.loads(metadata.get("config_space", "{}")).items()
     except (AttributeError, RecursionError, TypeError, ValueError):
         return {}
     domains: dict[str, Domain] = {}
