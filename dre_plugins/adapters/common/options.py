@@ -38,7 +38,7 @@ def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:
     return int(seed)
 
 
-def checked_cost_name(cost: object, kind: str, duration: str = DURATION) -> str | None:
+def checked_cost_name(cost: str | None, kind: str, duration: str = DURATION) -> str | None:
     """Return the name of what a trial costs by the argument `cost` of a constructor, or None.
 
     `kind` is that of the number in the framework, such as "a user attribute", and `duration` the
@@ -46,9 +46,7 @@ def checked_cost_name(cost: object, kind: str, duration: str = DURATION) -> str 
     """
     is_name = cost is None or (isinstance(cost, str) and bool(cost))
     require(is_name, "cost", cost, f"'{DURATION}', the name of {kind}, or None")
-    if cost == DURATION:
-        return duration
-    return cost if isinstance(cost, str) else None
+    return duration if cost == DURATION else cost
 
 
 def cost_in(

@@ -17,18 +17,9 @@ from typing import Any
 from ray.tune.search import Searcher
 
 from dre_plugins.adapters.common.options import check_past, seed_from
-from dre_plugins.adapters.ray_tune import arguments
+from dre_plugins.adapters.ray_tune import arguments, state as states
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import RayTrials, Reading, logger
-from dre_plugins.adapters.ray_tune.state import (
-    RESTORED,
-    StateFiles,
-    attributes_in,
-    newest,
-    read,
-    state_of,
-    write,
-)
 from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
 from dre_plugins.adapters.ray_tune.study import PastResults, StudyArguments
 from dre_plugins.memory.memory import Memory
@@ -44,12 +35,10 @@ from dre_plugins.study.memory import GivenMemory, is_wanted
 class DRESearch(Searcher):
     """Search algorithm using Deep Ranking Ensembles in turns with a universal prior.
 
-    By default, trials 0 to 3 are spread over the space; if the parameters are those of a common
-    learner, three of them come from its portfolio. Trials 4 to 19 are proposed by a *universal
-    prior*, a network that was meta-trained on synthetic functions. From trial 20 on it alternates
-    with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023), ten networks
-    that are trained to rank the trials; see docs/guide/method.md. Arguments that are not listed
-    are those of `AskTell`.
+    By default, the first four trials are spread over the space, or come from the portfolio of a
+    common learner. Then a *universal prior* proposes, a network that was meta-trained on synthetic
+    functions, later in turns with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka,
+    ICLR 2023): see docs/guide/method.md. Arguments that are not listed are those of `AskTell`.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, alone
     or beside a scheduler that stops trials early.
@@ -175,7 +164,7 @@ class DRESearch(Searcher):
             valid=valid,
         )
         self._reading = Reading.of(metric, constraints, cost, stopped)
-        self._files = StateFiles()
+        self._files = states.StateFiles()
         self._trials: RayTrials | None = None
         self._ordered = checked.order_numeric_choices
         self._param_space = None if space is None else ParamSpace.of(space, ordered=self._ordered)
@@ -340,7 +329,7 @@ class DRESearch(Searcher):
 
     def get_state(self) -> dict[str, Any]:
         """Return a copy of everything that a search needs to go on in the same way."""
-        return state_of(self.__dict__)
+        return states.state_of(self.__dict__)
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Become what `get_state` has returned, arguments included.
@@ -348,14 +337,14 @@ class DRESearch(Searcher):
         Raises:
             ValueError: If it is no such state, or one of another version.
         """
-        self.__dict__.update(attributes_in(state))
+        self.__dict__.update(states.attributes_in(state))
 
     def save(self, checkpoint_path: str) -> None:
         """Write the state to a file atomically.
 
         It is a pickle, as all states of Ray Tune are: restore none that you do not trust.
         """
-        write(Path(checkpoint_path), self.get_state())
+        states.write(Path(checkpoint_path), self.get_state())
 
     def restore(self, checkpoint_path: str) -> None:
         """Read the state from a file that `save` wrote.
@@ -363,8 +352,8 @@ class DRESearch(Searcher):
         Raises:
             ValueError: If it is the state of something else, of another version, or not whole.
         """
-        self.set_state(read(Path(checkpoint_path)))
-        RESTORED[self.identity] = self
+        self.set_state(states.read(Path(checkpoint_path)))
+        states.RESTORED[self.identity] = self
 
     def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
         """Write the state into the folder of an experiment, and keep the previous one.
@@ -384,10 +373,10 @@ class DRESearch(Searcher):
             RuntimeError: If there is none.
         """
         folder = Path(checkpoint_dir)
-        state, superseded = newest(folder)
+        state, superseded = states.newest(folder)
         self.set_state(state)
         self._files.superseded = superseded
-        RESTORED[self.identity] = self
+        states.RESTORED[self.identity] = self
         if self._trials is not None:
             may_repeat = self._given.options["allow_duplicates"]
             catch_up(self._trials, folder, allow_duplicates=may_repeat)

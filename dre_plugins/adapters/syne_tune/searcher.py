@@ -20,12 +20,10 @@ from dre_plugins.recommend.trials import number_of
 class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
     """Searcher using Deep Ranking Ensembles in turns with a universal prior.
 
-    By default, trials 0 to 3 are spread over the space; if the parameters are those of a common
-    learner, three of them come from its portfolio. Trials 4 to 19 are proposed by a *universal
-    prior*, a network that was meta-trained on synthetic functions. From trial 20 on it alternates
-    with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023), ten networks
-    that are trained to rank the trials; see docs/guide/method.md. Arguments that are not listed
-    are those of `AskTell`.
+    By default, the first four trials are spread over the space, or come from the portfolio of a
+    common learner. Then a *universal prior* proposes, a network that was meta-trained on synthetic
+    functions, later in turns with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka,
+    ICLR 2023): see docs/guide/method.md. Arguments that are not listed are those of `AskTell`.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials. It
     works with every scheduler of Syne Tune that takes a searcher, and with
