@@ -72,7 +72,7 @@ class Limits:
         if missing:
             warn_once(
                 f"Whether trial {trial_id} meets the constraints is unknown: its last report "
-                f"lacks {missing}. Further ones are not mentioned.",
+                f"lacks {missing}.",
                 "constraints",
             )
         return self.violations(result)

@@ -64,8 +64,7 @@ def cost_in(
         warn_once(
             f"The cost of trial {trial_id} is unknown: its last report has no number above 0 for "
             f"{name!r}; name another one by cost=. There are "
-            f"{[key for key in report if cost_from(report[key])]}. "
-            "Further ones are not mentioned.",
+            f"{[key for key in report if cost_from(report[key])]}.",
             "cost",
         )
     return cost

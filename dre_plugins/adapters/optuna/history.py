@@ -184,11 +184,8 @@ def _key(
 
     The range of a number is not part of it: a define-by-run study may move it at every trial.
     """
-    decoding = tuple((name, _kind_of(distribution)) for name, distribution in search_space.items())
-    return decoding, tuple(directions)
-
-
-def _kind_of(distribution: BaseDistribution) -> Hashable:
-    if isinstance(distribution, CategoricalDistribution):
-        return match_key(distribution.choices)
-    return type(distribution)
+    kinds = {
+        name: match_key(d.choices) if isinstance(d, CategoricalDistribution) else type(d)
+        for name, d in search_space.items()
+    }
+    return tuple(kinds.items()), tuple(directions)

@@ -137,7 +137,7 @@ class RayTrials:
             self._warn_once(
                 f"Trial {trial_id} has ended without a number for {self.reading.metric!r}, so "
                 "that it counts by its earlier reports, or as failed; it reports "
-                f"{sorted(metrics_in(result))}. Further ones are not mentioned.",
+                f"{sorted(metrics_in(result))}.",
                 "missing",
             )
         limits, cost = self.reading.limits, None
@@ -218,7 +218,7 @@ class RayTrials:
         except ValueError as error:
             self.numbers[trial_id] = None
             text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "
-            self._warn_once(f"{text}{error} Further ones are not mentioned.", "unknown")
+            self._warn_once(f"{text}{error}", "unknown")
         else:
             self._keep(trial_id, number)
 
@@ -245,4 +245,4 @@ class RayTrials:
     def _warn_once(self, text: str, topic: str) -> None:
         if topic not in self._warned:
             self._warned.add(topic)
-            logger.warning("%s", text)
+            logger.warning("%s Further ones are not mentioned.", text)

@@ -101,7 +101,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
             reported = sorted(name for name in result if not name.startswith("st_"))
             self._warn_once(
                 f"Trial {trial.trial_id} reported {reported} without {missing}: {otherwise}. Are "
-                "the names those of the training script? Further ones are not mentioned.",
+                "the names those of the training script?",
                 "missing",
             )
         return not missing
@@ -109,7 +109,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
     def _warn_once(self, text: str, topic: str) -> None:
         if topic not in self._warned:
             self._warned += (topic,)
-            logger.warning("%s", text)
+            logger.warning("%s Further ones are not mentioned.", text)
 
 
 class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
@@ -375,8 +375,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         if not math.isfinite(resource):  # as good as none: it cannot be compared
             self._warn_once(
                 f"Trial {trial.trial_id} reported {self.time_attr}={result[self.time_attr]!r}, "
-                "which is no finite number: such reports are ignored. Further ones are not "
-                "mentioned.",
+                "which is no finite number: such reports are ignored.",
                 "resource",
             )
             return None
