@@ -57,10 +57,7 @@ def listed(sources: Any) -> Sequence[Any]:
 
 
 def read_in(wanted: Wanted, read: Callable[[Wanted], MetaDataset]) -> MetaDataset:
-    """Return what `read` returns, without tasks that have no parameter of the wanted space.
-
-    A ValueError says that no task has one.
-    """
+    """Return what `read` returns, without tasks that have no parameter of the wanted space."""
     space, metadata = wanted.space, read(wanted)
     kept = tuple(task for task in metadata if not np.isnan(task.units).all())
     n_others = len(metadata) - len(kept)

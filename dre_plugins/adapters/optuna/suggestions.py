@@ -66,13 +66,9 @@ class Suggestions:
     ) -> tuple[SearchSpace, Suggestion]:
         """Return the suggestion for a trial, and the space that it lies in.
 
-        Args:
-            study: The study.
-            trial: The trial.
-            search_space: The parameters to suggest.
-            trials: What to learn from; trials that have not begun, and this one, do not count.
-            fixed_elsewhere: Numbers of the values that another sampler fixes.
-            given: Values that the suggestion keeps; None: those that the user gave to the trial.
+        It learns from `trials`, without those that have not begun, and this one. Another sampler
+        fixes the values with the numbers `fixed_elsewhere`. The suggestion keeps `given` values;
+        None: those that the user gave to the trial.
         """
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self.history.readable(begun, search_space, study.directions)

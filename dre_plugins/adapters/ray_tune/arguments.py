@@ -32,10 +32,7 @@ def joined_space(ours: ParamSpace | None, given: ParamSpace) -> ParamSpace:
 
 
 def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
-    """Return the metric and the mode of one objective, or those of several as lists.
-
-    A ValueError says that they are neither a metric and a mode nor lists of equal length.
-    """
+    """Return the metric and the mode of one objective, or those of several as lists."""
     parts = [[*part] if isinstance(part, (list, tuple)) else part for part in (metric, mode)]
     is_several = [isinstance(part, list) for part in parts]
     if not any(is_several):
@@ -82,10 +79,7 @@ def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], 
 
 
 def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
-    """Return a value of the argument `name`, or the values of several objectives, as floats.
-
-    A ValueError says that it is neither a number of any type nor None.
-    """
+    """Return a value of the argument `name`, or the values of several objectives, as floats."""
     parts = value if isinstance(value, (list, tuple)) else [value]
     for part in parts:
         is_number = part is None or is_real(part) or not math.isnan(number_of(part))

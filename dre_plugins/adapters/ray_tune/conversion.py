@@ -67,11 +67,7 @@ class ParamSpace:
 
     @classmethod
     def of(cls, param_space: Mapping[str, Any], *, ordered: bool = True) -> ParamSpace:
-        """Return the parameter space of domains and constants by name, nested in any way.
-
-        A ValueError says that it is no mapping, or, as an UnsupportedDomainError, that a domain
-        cannot be searched or that a key has a "/".
-        """
+        """Return the parameter space of domains and constants by name, nested in any way."""
         is_mapping = isinstance(param_space, Mapping)
         require(is_mapping, "space", param_space, "a dictionary of Ray Tune's domains")
         layout = _Layout(ordered)

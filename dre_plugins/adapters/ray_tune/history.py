@@ -79,24 +79,16 @@ def config_in(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class RayTrials:
-    """Tell a study what Ray says about its trials.
-
-    Attributes:
-        study: The study.
-        param_space: The parameter space, which translates configurations.
-        reading: How results are read.
-        numbers: Number in the study by trial id, None if the configuration is not of the space.
-        running: Trials that have not ended.
-        failed: Trials that crashed, which Ray may run again under the same id.
-        forgotten: Running trials that Ray does not know any more. New trials get their
-            configurations.
-    """
+    """Tell a study what Ray says about its trials."""
 
     def __init__(self, study: AskTell, param_space: ParamSpace, reading: Reading) -> None:
         self.study, self.param_space, self.reading = study, param_space, reading
+        # Number in the study by trial id, None if the configuration is not of the space.
         self.numbers: dict[str, int | None] = {}
         self.running: dict[str, Running] = {}
+        # Trials that crashed, which Ray may run again under the same id.
         self.failed: dict[str, int] = {}
+        # Running trials that Ray does not know any more. New trials get their configurations.
         self.forgotten: list[str] = []
         self._warned: set[str] = set()
 

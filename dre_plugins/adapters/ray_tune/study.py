@@ -43,10 +43,7 @@ class StudyArguments:
     valid: Valid | None
 
     def on(self, param_space: ParamSpace) -> StudyArguments:
-        """Return them for a parameter space, in which a Tuner may hide objects.
-
-        A ValueError says that there is a rule, which would see placeholders of these.
-        """
+        """Return them for a parameter space, in which a Tuner may hide objects."""
         hidden = [] if self.valid is None else hidden_in(param_space.root)
         remedy = (
             f"left out, or {hidden} given to DRESearch(space=…), as a Tuner hides their objects"
