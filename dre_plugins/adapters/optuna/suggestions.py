@@ -66,9 +66,9 @@ class Suggestions:
     ) -> tuple[SearchSpace, Suggestion]:
         """Return the suggestion for a trial, and the space that it lies in.
 
-        It learns from `trials`, without those that have not begun, and this one. Another sampler
-        fixes the values with the numbers `fixed_elsewhere`. The suggestion keeps `given` values;
-        None: those that the user gave to the trial.
+        It learns from the `trials` that have begun, except this one. Another sampler fixes the
+        values whose numbers are `fixed_elsewhere`. The suggestion keeps `given` values; None:
+        those that the user gave to the trial.
         """
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self.history.readable(begun, search_space, study.directions)

@@ -18,10 +18,7 @@ _CAST_ERRORS = (ArithmeticError, AssertionError, TypeError, ValueError)
 
 
 def space_of(config_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
-    """Return the search space that a configuration space describes.
-
-    An UnsupportedDomainError says that a domain cannot be searched, or is inside a container.
-    """
+    """Return the search space that a configuration space describes, see `domain_of`."""
     return SearchSpace(
         {name: domain_of(name, domain, ordered=ordered) for name, domain in config_space.items()}
     )
@@ -31,7 +28,7 @@ def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
     """Return the domain that a domain of Syne Tune describes; other objects are constants.
 
     Values of a nearest-neighbour ordinal and of a finite range are equally likely here. An
-    UnsupportedDomainError says that there is no such domain.
+    UnsupportedDomainError says that a domain cannot be searched, or is inside a container.
     """
     with naming_parameter(name):
         if isinstance(domain, (syne_tune.Float, syne_tune.Integer)):
