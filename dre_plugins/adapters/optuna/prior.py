@@ -90,6 +90,10 @@ class PriorSource:
         self._metadata = past_studies
         self._whole = StudyPrior(learnt_prior(past_studies, logger))
 
+    def begin(self, study: Study) -> None:
+        """Train the prior of a study, if it needs one of its own, before its first trial."""
+        self._given_for(study)
+
     def end(
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:

@@ -205,6 +205,7 @@ class DRESampler(BaseSampler):
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Prepare for a trial that begins, and mark it if it is enqueued."""
         self._process.begin(study, trial)
+        self._past.begin(study)
         if attributes.ENQUEUED_KEY in trial.system_attrs:
             self._reporter.write(study, trial, Explanation("enqueued"))
         self._rules.begin(study, trial)
