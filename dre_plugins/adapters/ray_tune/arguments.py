@@ -10,7 +10,7 @@ from ray.tune.result import DEFAULT_METRIC
 
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.trials import TrialState, number_of
+from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_real
 
 # A configuration that was evaluated elsewhere, and further arguments of `AskTell.add`.
@@ -88,22 +88,6 @@ def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
         return None
     numbers = tuple(map(number_of, parts))
     return numbers if parts is value else numbers[0]
-
-
-def evaluated_point(
-    parameters: Mapping[str, Any],
-    value: Any,
-    intermediate_values: Sequence[float] | None,
-    *,
-    error: bool,
-    pruned: bool,
-) -> Evaluated:
-    """Return a configuration that was evaluated elsewhere, pruned only if it has reported."""
-    values = [number_of(reported) for reported in intermediate_values or ()]
-    rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
-    state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
-    final = checked_value("value", value)
-    return dict(parameters), {"value": final, "state": state, "rungs": rungs}
 
 
 def required_objective(param_space: ParamSpace, metric: Any, mode: Any) -> Any:

@@ -26,6 +26,7 @@ from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
+from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
 from dre_plugins.study.ask_tell import AskTell
 from dre_plugins.study.loading import prior_from
@@ -313,9 +314,11 @@ class DRESearch(Searcher):
             ValueError: If the configuration is not complete or not of the space, or the value is
                 no number.
         """
-        point = arguments.evaluated_point(
-            parameters, value, intermediate_values, error=error, pruned=pruned
-        )
+        values = [number_of(reported) for reported in intermediate_values or ()]
+        rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
+        state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
+        final = arguments.checked_value("value", value)
+        point = (dict(parameters), {"value": final, "state": state, "rungs": rungs})
         # Without the points to run, which may lack constants of the Tuner, and without a rule.
         added = replace(self._given, points=(), evaluated=[point], valid=None)
         if self._trials is not None:
