@@ -150,6 +150,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
     """
 
     searcher: MultiObjectiveDRESearcher
+    _without_metric = "such trials count as failed"
 
     def __init__(
         self,
@@ -207,7 +208,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
     def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
         """Learn the last report of a trial."""
         values = None
-        if self._is_complete(trial, result, self.metrics, "such trials count as failed"):
+        if self._is_complete(trial, result, self.metrics):
             signed = zip(self.metric_multiplier, self.metrics, strict=True)
             values = [sign * number_of(result[name]) for sign, name in signed]
         violations = self._limits.violations_of(trial.trial_id, result, self._warn_once)

@@ -42,6 +42,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
     searcher: StudySearcher
     _limits: Limits
     _warned: tuple[str, ...] = ()  # of which topics a warning was given
+    _without_metric = "such reports are ignored"
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse, in the name of the class that was called, what its searcher does not have."""
@@ -88,20 +89,14 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
                 config_space[name]["sampler_cls"] = "ReverseLogUniform"
         return {**metadata, "scheduler_kwargs": plain, "config_space": json.dumps(config_space)}
 
-    def _is_complete(
-        self,
-        trial: Trial,
-        result: Mapping[str, Any],
-        names: Sequence[str],
-        otherwise: str = "such reports are ignored",
-    ) -> bool:
+    def _is_complete(self, trial: Trial, result: Mapping[str, Any], names: Sequence[str]) -> bool:
         """Say whether a report has what it should have; warn once if not."""
         missing = [name for name in names if name not in result]
         if missing:
             reported = sorted(name for name in result if not name.startswith("st_"))
             self._warn_once(
-                f"Trial {trial.trial_id} reported {reported} without {missing}: {otherwise}. Are "
-                "the names those of the training script?",
+                f"Trial {trial.trial_id} reported {reported} without {missing}: "
+                f"{self._without_metric}. Are the names those of the training script?",
                 "missing",
             )
         return not missing
