@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.study import Study, StudyDirection
+from optuna.study import Study as Study, StudyDirection  # pictures are of a Study, too
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, cost_from
