@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
-from dre_plugins.space import Categorical, Domain, ordered_choices
+from dre_plugins.space import Categorical, Domain, UnsupportedDomainError, ordered_choices
+
+_ON_GRID = Fraction(1, 10**9)  # of a step that is no integer; 0.3 / 0.1 is not quite 3
 
 
 def choice_of(choices: tuple[Any, ...], *, ordered: bool) -> Domain:
@@ -20,3 +24,15 @@ def holds(item: object, is_domain: Callable[[object], bool]) -> bool:
     if isinstance(item, Mapping):
         return any(holds(value, is_domain) for value in item.values())
     return isinstance(item, (list, tuple)) and any(holds(value, is_domain) for value in item)
+
+
+def multiples(low: Any, high: Any, step: Any) -> tuple[int, int]:
+    """Return the first and the last multiple of a step in a range, in steps."""
+    if not step > 0:
+        raise UnsupportedDomainError(f"step must be a positive number, got {step!r}.")
+    exact, slack = Fraction(step), _ON_GRID if isinstance(step, float) else 0
+    first = ceil(Fraction(low) / exact - slack)
+    last = floor(Fraction(high) / exact + slack)
+    if first > last:
+        raise UnsupportedDomainError(f"there is no multiple of {step!r} from {low!r} to {high!r}.")
+    return first, last

@@ -24,7 +24,7 @@ class Limits:
         """Return the limits that a user gives.
 
         `given` has, by metric, the highest allowed value, or a pair of the lowest and the highest,
-        where None is no limit. A ValueError says that a limit is no number, or a range is empty.
+        where None is no limit.
         """
         is_mapping = given is None or isinstance(given, Mapping)
         require(is_mapping, "constraints", given, "a dictionary of limits by metric")
@@ -72,7 +72,7 @@ class Limits:
         if missing:
             warn_once(
                 f"Whether trial {trial_id} meets the constraints is unknown: its last report "
-                f"lacks {missing}. Further ones are not mentioned.",
+                f"lacks {missing}.",
                 "constraints",
             )
         return self.violations(result)

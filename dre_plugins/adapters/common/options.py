@@ -27,10 +27,7 @@ def check_past(name: str, past: object, prior: GivenPrior) -> None:
 
 
 def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:
-    """Return a seed as a plain integer, drawn from the operating system if there is none.
-
-    A ValueError says that it is negative or no integer, by the framework's `name` of the argument.
-    """
+    """Return a seed as a plain integer, drawn from the operating system if there is none."""
     if seed is None:
         return secrets.randbits(n_bits)
     is_seed = is_integer(seed) and seed >= 0
@@ -38,17 +35,15 @@ def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:
     return int(seed)
 
 
-def checked_cost_name(cost: object, kind: str, duration: str = DURATION) -> str | None:
+def checked_cost_name(cost: str | None, kind: str, duration: str = DURATION) -> str | None:
     """Return the name of what a trial costs by the argument `cost` of a constructor, or None.
 
     `kind` is that of the number in the framework, such as "a user attribute", and `duration` the
-    framework's name of the duration. A ValueError says that the argument is something else.
+    framework's name of the duration.
     """
     is_name = cost is None or (isinstance(cost, str) and bool(cost))
     require(is_name, "cost", cost, f"'{DURATION}', the name of {kind}, or None")
-    if cost == DURATION:
-        return duration
-    return cost if isinstance(cost, str) else None
+    return duration if cost == DURATION else cost
 
 
 def cost_in(
@@ -66,8 +61,7 @@ def cost_in(
         warn_once(
             f"The cost of trial {trial_id} is unknown: its last report has no number above 0 for "
             f"{name!r}; name another one by cost=. There are "
-            f"{[key for key in report if cost_from(report[key])]}. "
-            "Further ones are not mentioned.",
+            f"{[key for key in report if cost_from(report[key])]}.",
             "cost",
         )
     return cost

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from dre_plugins.adapters.common.limits import Limits
+from dre_plugins.engine.settings import require
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, counted
 
@@ -22,10 +25,22 @@ Report = TypeVar("Report")
 SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Hold what is to be read of past experiments; None leaves it to the experiments."""
+
+    metric: str | None
+    mode: Mode | None
+    limits: Limits
+    space: SearchSpace | None = None
+    # Without a space: domains of the parameters whose values fit them.
+    likely: SearchSpace = field(default_factory=partial(SearchSpace, {}))
+    otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
+
+
 def check_mode(mode: str | None) -> None:
     """Raise a ValueError unless a mode is "min", "max" or None."""
-    if mode not in (None, *SIGNS):
-        raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
+    require(mode in (None, *SIGNS), "mode", mode, "'min' or 'max'")
 
 
 def add_report(reports: dict[float, Report], step: float, report: Report) -> None:
@@ -41,20 +56,16 @@ def listed(sources: Any) -> Sequence[Any]:
     return sources if is_several else [sources]
 
 
-def read_in(
-    space: SearchSpace | None, read: Callable[[SearchSpace | None], MetaDataset]
-) -> MetaDataset:
-    """Return what `read` returns in a given space, without tasks that have nothing of the space.
-
-    A ValueError says that no task has a parameter of the space.
-    """
-    metadata = read(space)
+def read_in(wanted: Wanted, read: Callable[[Wanted], MetaDataset]) -> MetaDataset:
+    """Return what `read` returns, without tasks that have no parameter of the wanted space."""
+    space, metadata = wanted.space, read(wanted)
     kept = tuple(task for task in metadata if not np.isnan(task.units).all())
     n_others = len(metadata) - len(kept)
     if space is None or not n_others:
         return metadata
     if not kept:
-        names = sorted({name for task in read(None) for name in task.space.domains})
+        tasks = read(replace(wanted, space=None))
+        names = sorted({name for task in tasks for name in task.space.domains})
         raise ValueError(
             f"No trial has a parameter of the space, {[*space.names]}; there are {names}."
         )

@@ -245,10 +245,9 @@ class StatedConstraints:
         self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]
     ) -> list[Trial]:
         """Return a history with the constraints that could not be written."""
-        if not self._unwritten:
-            return [*history]
-        violated = [self._unwritten.get((study.study_name, trial.number)) for trial in trials]
-        return [
-            converted if violations is None else replace(converted, constraints=violations)
-            for converted, violations in zip(history, violated, strict=True)
-        ]
+        complete = [*history]
+        for place, trial in enumerate(trials):
+            violations = self._unwritten.get((study.study_name, trial.number))
+            if violations is not None:
+                complete[place] = replace(history[place], constraints=violations)
+        return complete

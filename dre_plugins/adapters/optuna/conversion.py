@@ -229,13 +229,8 @@ def learnt_space(
         name: domain_of(name, distribution, ordered=ordered)
         for name, distribution in search_space.items()
     }
-    asked = [
-        converted.configuration
-        if trial.state.is_finished()
-        # Without what a running trial has claimed and not asked for yet.
-        else {
-            name: value for name, value in converted.configuration.items() if name in trial.params
-        }
+    asked = [  # without what a running trial has claimed and not asked for yet
+        {name: value for name, value in converted.configuration.items() if name in trial.params}
         for trial, converted in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)

@@ -10,29 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.study import StudyDirection
+from optuna.study import Study as Study, StudyDirection  # pictures are of a Study, too
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, cost_from
+from dre_plugins.adapters.optuna import conversion
 from dre_plugins.adapters.optuna.attributes import constraints_of, stored_trials
-from dre_plugins.adapters.optuna.conversion import (
-    STATES,
-    configuration_of,
-    covering,
-    internal_numbers,
-    learnt_space,
-    union_of_distributions,
-)
 from dre_plugins.recommend.trials import Trial, number_of
 from dre_plugins.space.base import Mask, match_key
 from dre_plugins.space.search_space import SearchSpace
-
-Study: TypeAlias = optuna.Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +76,8 @@ class History:
                     if ended is not None:  # of another study, whose entries must all go
                         kept = {}
                         self._kept = key, kept
-                    kept[trial.number] = _Ended(trial, internal_numbers(trial), converted)
+                    numbers = conversion.internal_numbers(trial)
+                    kept[trial.number] = _Ended(trial, numbers, converted)
             if isinstance(converted, Trial):
                 read.append(trial)
                 history.append(converted)
@@ -100,7 +90,7 @@ class History:
         ended = self._kept[1].get(trial.number)
         if ended is not None and ended.source is trial:
             return ended.numbers
-        return internal_numbers(trial)
+        return conversion.internal_numbers(trial)
 
     def have(self, trials: Sequence[FrozenTrial], numbers: Mapping[str, float]) -> Mask:
         """Return which trials have no other values of some parameters than these numbers `[N]`."""
@@ -119,15 +109,15 @@ def read(
     Conditions of the search space are learnt from the trials. Its ranges are those of all trials:
     values beyond the newest range, in which a sampler searches, would be clipped.
     """
-    distributions = covering(union_of_distributions(trials), trials)
+    distributions = conversion.covering(conversion.union_of_distributions(trials), trials)
     readable, history, _ = History().readable(trials, distributions, directions)
-    space, _ = learnt_space(distributions, readable, history)
+    space, _ = conversion.learnt_space(distributions, readable, history)
     return space, readable, history
 
 
 def begun_in(study: Study) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
     """Return what `read` does of the trials that have begun, those that have parameters."""
-    begun = [trial for trial in stored_trials(study) if trial.state in STATES]
+    begun = [trial for trial in stored_trials(study) if trial.state in conversion.STATES]
     space, begun, history = read(begun, study.directions)
     rows = [row for row, converted in enumerate(history) if converted.configuration]
     return space, [begun[row] for row in rows], [history[row] for row in rows]
@@ -163,8 +153,8 @@ def trial_of(
     signed = tuple(sign * number_of(value) for sign, value in zip(signs, values, strict=False))
     is_one = len(signs) == 1
     return Trial(
-        configuration=configuration_of(trial, search_space),
-        state=STATES[trial.state],
+        configuration=conversion.configuration_of(trial, search_space),
+        state=conversion.STATES[trial.state],
         value=signed[0] if is_one and signed else None,
         rungs={
             number_of(step): signs[0] * number_of(value)
@@ -194,11 +184,8 @@ def _key(
 
     The range of a number is not part of it: a define-by-run study may move it at every trial.
     """
-    decoding = tuple((name, _kind_of(distribution)) for name, distribution in search_space.items())
-    return decoding, tuple(directions)
-
-
-def _kind_of(distribution: BaseDistribution) -> Hashable:
-    if isinstance(distribution, CategoricalDistribution):
-        return match_key(distribution.choices)
-    return type(distribution)
+    kinds = {
+        name: match_key(d.choices) if isinstance(d, CategoricalDistribution) else type(d)
+        for name, d in search_space.items()
+    }
+    return tuple(kinds.items()), tuple(directions)

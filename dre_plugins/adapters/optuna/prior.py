@@ -59,10 +59,6 @@ class PriorSource:
     """Hold the given prior or past studies, or the memory or storage in which to find them.
 
     `began_at` returns when a study began, see `ThisProcess`.
-
-    Raises:
-        ValueError: If both a prior and studies are given, there is no such prior, or there is
-            nothing to learn from.
     """
 
     def __init__(

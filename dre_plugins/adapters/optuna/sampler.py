@@ -314,9 +314,7 @@ class DRESampler(BaseSampler):
         chosen = self._process.choice(study, trial).values
         if param_name in chosen and domain.contains(value := chosen[param_name]):
             return value  # as `sample_relative` does where this process knows the parameter
-        configuration = self._suggestions.completed(
-            study, trial, param_name, domain, param_distribution
-        )
+        configuration = self._suggestions.completed(study, trial, param_name, param_distribution)
         if param_name in configuration:
             unit = domain.to_unit(configuration[param_name])
         else:

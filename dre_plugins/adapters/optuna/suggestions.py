@@ -37,7 +37,7 @@ from dre_plugins.recommend.prior import UNIVERSAL, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space import Domain, SearchSpace
+from dre_plugins.space import SearchSpace
 from dre_plugins.space.rules import RuleError
 
 
@@ -66,13 +66,9 @@ class Suggestions:
     ) -> tuple[SearchSpace, Suggestion]:
         """Return the suggestion for a trial, and the space that it lies in.
 
-        Args:
-            study: The study.
-            trial: The trial.
-            search_space: The parameters to suggest.
-            trials: What to learn from; trials that have not begun, and this one, do not count.
-            fixed_elsewhere: Numbers of the values that another sampler fixes.
-            given: Values that the suggestion keeps; None: those that the user gave to the trial.
+        It learns from the `trials` that have begun, except this one. Another sampler fixes the
+        values whose numbers are `fixed_elsewhere`. The suggestion keeps `given` values; None:
+        those that the user gave to the trial.
         """
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self.history.readable(begun, search_space, study.directions)
@@ -94,12 +90,7 @@ class Suggestions:
         return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]
 
     def completed(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        name: str,
-        domain: Domain,
-        distribution: BaseDistribution,
+        self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Mapping[str, Any]:
         """Return values that include one for a parameter, {} if neither model nor prior knows it.
 
@@ -107,14 +98,7 @@ class Suggestions:
         from the trials that asked for the same range (lab/2026-11-27-ranges-of-branches.md).
         """
         in_range = self._in_range(study, trial, name, distribution)
-        if name in in_range:
-            return in_range
-        others = conversion.domains_in(
-            trial.distributions, ordered=self.settings.order_numeric_choices
-        )
-        if self._prior_of(study, trial, name).knows(name, domain, others):
-            return self._of_prior(study, trial, name, domain, others)
-        return {}
+        return in_range if name in in_range else self._of_prior(study, trial, name, distribution)
 
     def _in_range(
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
@@ -148,19 +132,19 @@ class Suggestions:
         return {}
 
     def _of_prior(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        name: str,
-        domain: Domain,
-        asked: Mapping[str, Domain],
+        self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Mapping[str, Any]:
-        """Return the prior's values, given those that the trial has so far."""
+        """Return the prior's values, given the trial's; {} if it does not know the parameter."""
+        ordered = self.settings.order_numeric_choices
+        domain = conversion.domain_of(name, distribution, ordered=ordered)
+        asked = conversion.domains_in(trial.distributions, ordered=ordered)
+        prior = self._prior_of(study, trial, name)
+        if not prior.knows(name, domain, asked):
+            return {}
         choice = self.process.choice(study, trial)
         from_prior = choice.prior_values(trial)
         if name in from_prior and domain.contains(from_prior[name]):
             return from_prior
-        prior = self._prior_of(study, trial, name)
         space = prior.completed({**asked, name: domain})
         # A trial counts as one suggestion, however many parameters it asks for one by one. If the
         # model's suggestion is completed here, its source stays "model".

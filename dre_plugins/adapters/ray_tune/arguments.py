@@ -10,7 +10,7 @@ from ray.tune.result import DEFAULT_METRIC
 
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.trials import TrialState, number_of
+from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_real
 
 # A configuration that was evaluated elsewhere, and further arguments of `AskTell.add`.
@@ -32,10 +32,7 @@ def joined_space(ours: ParamSpace | None, given: ParamSpace) -> ParamSpace:
 
 
 def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
-    """Return the metric and the mode of one objective, or those of several as lists.
-
-    A ValueError says that they are neither a metric and a mode nor lists of equal length.
-    """
+    """Return the metric and the mode of one objective, or those of several as lists."""
     parts = [[*part] if isinstance(part, (list, tuple)) else part for part in (metric, mode)]
     is_several = [isinstance(part, list) for part in parts]
     if not any(is_several):
@@ -82,10 +79,7 @@ def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], 
 
 
 def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
-    """Return a value of the argument `name`, or the values of several objectives, as floats.
-
-    A ValueError says that it is neither a number of any type nor None.
-    """
+    """Return a value of the argument `name`, or the values of several objectives, as floats."""
     parts = value if isinstance(value, (list, tuple)) else [value]
     for part in parts:
         is_number = part is None or is_real(part) or not math.isnan(number_of(part))
@@ -94,22 +88,6 @@ def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
         return None
     numbers = tuple(map(number_of, parts))
     return numbers if parts is value else numbers[0]
-
-
-def evaluated_point(
-    parameters: Mapping[str, Any],
-    value: Any,
-    intermediate_values: Sequence[float] | None,
-    *,
-    error: bool,
-    pruned: bool,
-) -> Evaluated:
-    """Return a configuration that was evaluated elsewhere, pruned only if it has reported."""
-    values = [number_of(reported) for reported in intermediate_values or ()]
-    rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
-    state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
-    final = checked_value("value", value)
-    return dict(parameters), {"value": final, "state": state, "rungs": rungs}
 
 
 def required_objective(param_space: ParamSpace, metric: Any, mode: Any) -> Any:

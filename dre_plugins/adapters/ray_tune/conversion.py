@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
-from math import ceil, floor
 from typing import Any
 
 from ray.tune.search import sample
 from ray.tune.search.repeater import TRIAL_INDEX
 
-from dre_plugins.adapters.common.domains import choice_of, holds
+from dre_plugins.adapters.common.domains import choice_of, holds, multiples
 from dre_plugins.adapters.ray_tune import tree
 from dre_plugins.engine.settings import require
 from dre_plugins.space import (
@@ -35,7 +33,6 @@ from dre_plugins.transfer.spaces.inference import distinct
 
 _GRID = "grid_search"  # tune.grid_search([1, 2]) is {"grid_search": [1, 2]}
 _SCALARS = (bool, int, float, str, type(None))
-_ON_GRID = Fraction(1, 10**9)  # of a step that is no integer; 0.3 / 0.1 is not quite 3
 
 
 def space_of(param_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
@@ -70,11 +67,7 @@ class ParamSpace:
 
     @classmethod
     def of(cls, param_space: Mapping[str, Any], *, ordered: bool = True) -> ParamSpace:
-        """Return the parameter space of domains and constants by name, nested in any way.
-
-        A ValueError says that it is no mapping, or, as an UnsupportedDomainError, that a domain
-        cannot be searched or that a key has a "/".
-        """
+        """Return the parameter space of domains and constants by name, nested in any way."""
         is_mapping = isinstance(param_space, Mapping)
         require(is_mapping, "space", param_space, "a dictionary of Ray Tune's domains")
         layout = _Layout(ordered)
@@ -83,8 +76,7 @@ class ParamSpace:
 
     def to_config(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
         """Return Ray's nested configuration, with constants, of a flat one."""
-        config: dict[str, Any] = self.root.config(configuration)
-        return config
+        return dict(self.root.config(configuration))
 
     def to_configuration(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return the flat values of the parameters that a configuration of Ray names.
@@ -144,7 +136,7 @@ def _float(domain: Any) -> Domain:
     continuous = Float(domain.lower, domain.upper, scale)
     if step is None:
         return continuous
-    first, last = _multiples(continuous.low, continuous.high, float(step))
+    first, last = multiples(continuous.low, continuous.high, float(step))
     # In decimals: 3 * 0.1 is not 0.3 as the user wrote it.
     exact = Decimal(repr(float(step)))
     return Float(float(first * exact), float(last * exact), scale, float(step))
@@ -162,7 +154,7 @@ def _integer(domain: Any) -> Domain:
                 f"no integer is at least {low!r} and below {high!r}; the upper end is excluded."
             )
         return Integer(low, high - 1, scale)
-    first, last = _multiples(low, high, step)
+    first, last = multiples(low, high, step)
     return Integer(first * step, last * step, scale, step)
 
 
@@ -176,18 +168,6 @@ def _sampler_of(domain: Any) -> tuple[Any, Any]:
     sampler: Any = domain.get_sampler()
     is_quantised = isinstance(sampler, sample.Quantized)
     return (sampler.get_sampler(), sampler.q) if is_quantised else (sampler, None)
-
-
-def _multiples(low: Any, high: Any, step: Any) -> tuple[int, int]:
-    """Return the first and the last multiple of a step in a range, in steps."""
-    if not step > 0:
-        raise UnsupportedDomainError(f"step must be a positive number, got {step!r}.")
-    exact, slack = Fraction(step), _ON_GRID if isinstance(step, float) else 0
-    first = ceil(Fraction(low) / exact - slack)
-    last = floor(Fraction(high) / exact + slack)
-    if first > last:
-        raise UnsupportedDomainError(f"there is no multiple of {step!r} from {low!r} to {high!r}.")
-    return first, last
 
 
 def _choices_of(domain: object) -> Sequence[Any] | None:

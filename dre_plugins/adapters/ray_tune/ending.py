@@ -9,7 +9,7 @@ from typing import Any
 from ray.tune import Result, ResultGrid, Stopper
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, Wanted, check_mode
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.search import DRESearch
@@ -52,9 +52,9 @@ def recommend(
     require(is_known, "metric", metric, remedy)
     limits = Limits.of(constraints)
     limits.check(reported)
-    search_space = None if space is None else space_of(space)
+    wanted = Wanted(metric, mode, limits, None if space is None else space_of(space))
     skipped: Counter[str] = Counter()
-    searched, trials = trials_in(runs, metric, SIGNS[mode], search_space, skipped, limits)
+    searched, trials = trials_in(runs, metric, SIGNS[mode], wanted, skipped)
     if +skipped:
         logger.warning("The recommendation leaves out: %s.", dict(+skipped))
     chosen = recommended(searched, [*trials.values()])

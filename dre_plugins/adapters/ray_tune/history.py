@@ -79,24 +79,16 @@ def config_in(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class RayTrials:
-    """Tell a study what Ray says about its trials.
-
-    Attributes:
-        study: The study.
-        param_space: The parameter space, which translates configurations.
-        reading: How results are read.
-        numbers: Number in the study by trial id, None if the configuration is not of the space.
-        running: Trials that have not ended.
-        failed: Trials that crashed, which Ray may run again under the same id.
-        forgotten: Running trials that Ray does not know any more. New trials get their
-            configurations.
-    """
+    """Tell a study what Ray says about its trials."""
 
     def __init__(self, study: AskTell, param_space: ParamSpace, reading: Reading) -> None:
         self.study, self.param_space, self.reading = study, param_space, reading
+        # Number in the study by trial id, None if the configuration is not of the space.
         self.numbers: dict[str, int | None] = {}
         self.running: dict[str, Running] = {}
+        # Trials that crashed, which Ray may run again under the same id.
         self.failed: dict[str, int] = {}
+        # Running trials that Ray does not know any more. New trials get their configurations.
         self.forgotten: list[str] = []
         self._warned: set[str] = set()
 
@@ -137,7 +129,7 @@ class RayTrials:
             self._warn_once(
                 f"Trial {trial_id} has ended without a number for {self.reading.metric!r}, so "
                 "that it counts by its earlier reports, or as failed; it reports "
-                f"{sorted(metrics_in(result))}. Further ones are not mentioned.",
+                f"{sorted(metrics_in(result))}.",
                 "missing",
             )
         limits, cost = self.reading.limits, None
@@ -218,7 +210,7 @@ class RayTrials:
         except ValueError as error:
             self.numbers[trial_id] = None
             text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "
-            self._warn_once(f"{text}{error} Further ones are not mentioned.", "unknown")
+            self._warn_once(f"{text}{error}", "unknown")
         else:
             self._keep(trial_id, number)
 
@@ -245,4 +237,4 @@ class RayTrials:
     def _warn_once(self, text: str, topic: str) -> None:
         if topic not in self._warned:
             self._warned.add(topic)
-            logger.warning("%s", text)
+            logger.warning("%s Further ones are not mentioned.", text)

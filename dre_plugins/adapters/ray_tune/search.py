@@ -17,24 +17,16 @@ from typing import Any
 from ray.tune.search import Searcher
 
 from dre_plugins.adapters.common.options import check_past, seed_from
-from dre_plugins.adapters.ray_tune import arguments
+from dre_plugins.adapters.ray_tune import arguments, state as states
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import RayTrials, Reading, logger
-from dre_plugins.adapters.ray_tune.state import (
-    RESTORED,
-    StateFiles,
-    attributes_in,
-    newest,
-    read,
-    state_of,
-    write,
-)
 from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
 from dre_plugins.adapters.ray_tune.study import PastResults, StudyArguments
 from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
+from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
 from dre_plugins.study.ask_tell import AskTell
 from dre_plugins.study.loading import prior_from
@@ -44,12 +36,10 @@ from dre_plugins.study.memory import GivenMemory, is_wanted
 class DRESearch(Searcher):
     """Search algorithm using Deep Ranking Ensembles in turns with a universal prior.
 
-    By default, trials 0 to 3 are spread over the space; if the parameters are those of a common
-    learner, three of them come from its portfolio. Trials 4 to 19 are proposed by a *universal
-    prior*, a network that was meta-trained on synthetic functions. From trial 20 on it alternates
-    with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023), ten networks
-    that are trained to rank the trials; see docs/guide/method.md. Arguments that are not listed
-    are those of `AskTell`.
+    By default, the first four trials are spread over the space, or come from the portfolio of a
+    common learner. Then a *universal prior* proposes, a network that was meta-trained on synthetic
+    functions, later in turns with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka,
+    ICLR 2023): see docs/guide/method.md. Arguments that are not listed are those of `AskTell`.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, alone
     or beside a scheduler that stops trials early.
@@ -98,11 +88,8 @@ class DRESearch(Searcher):
             keys. Parameters that are missing are chosen by the model.
         evaluated_rewards: Values of the metric at `points_to_evaluate`, None or NaN for what has
             failed. These configurations are then learnt from instead of run.
-        seed: Non-negative seed; None draws one from the operating system.
-        prior: What is known before the first trial: "auto" recognises common learners, "universal"
-            does not, None is the ensemble alone, and a trained prior is given by its name, as a
-            path or as a `dre_plugins.Prior`, see `AskTell`. A list has a trained prior, or None,
-            for each metric.
+        prior: What is known before the first trial: "auto", "universal", None, or a trained prior,
+            see `AskTell`.
         past_results: Past experiments from which a prior is trained, once, in some seconds: what
             `Tuner.fit` has returned, an `ExperimentAnalysis`, a folder of experiments, several of
             these, or a `dre_plugins.MetaDataset`. The name of the metric must be the same. Their
@@ -114,19 +101,15 @@ class DRESearch(Searcher):
         cost: Cost of a trial, a number above 0: "duration" (Ray's `time_total_s`, in seconds) or
             the name of another metric. Once three trials that ended by themselves have reported
             it, expected gains are weighed against expected costs.
-        n_startup_trials: Number of trials that must have ended before a model proposes, see
-            `AskTell`; points to evaluate and evaluated ones are among them.
-            None: 4 for the universal prior and 10 for the ensemble, or 0 with a trained prior.
+        n_startup_trials: Number of trials that must have ended before a model proposes, points to
+            evaluate and evaluated ones included, see `AskTell`.
         allow_duplicates: Whether a configuration may be suggested again, for noisy metrics. Then a
             finite space does not end the experiment.
-        failed: "model" multiplies expected improvements by the predicted probability of success,
-            "worst" ranks failed trials below all others, "ignore" leaves them out.
         stopped: How to count a trial that ended early, neither by returning nor by a limit in
             `RunConfig(stop={…})`. Ray does not tell whether a scheduler stopped it or a class
             reported `done=True`. "pruned" compares it with others at the iterations that it
             reported, as is right with a scheduler; "complete" takes its last value. If no
             other trial has got further, it is complete in either case.
-        settings: Expert settings, see `dre_plugins.Settings`.
         memory: Folder in which studies are recorded, see `AskTell`. With `past_results` the study
             is recorded but does not learn from the folder.
         valid: Rule that configurations must satisfy, see `AskTell`: a function of a configuration
@@ -182,7 +165,7 @@ class DRESearch(Searcher):
             valid=valid,
         )
         self._reading = Reading.of(metric, constraints, cost, stopped)
-        self._files = StateFiles()
+        self._files = states.StateFiles()
         self._trials: RayTrials | None = None
         self._ordered = checked.order_numeric_choices
         self._param_space = None if space is None else ParamSpace.of(space, ordered=self._ordered)
@@ -331,9 +314,11 @@ class DRESearch(Searcher):
             ValueError: If the configuration is not complete or not of the space, or the value is
                 no number.
         """
-        point = arguments.evaluated_point(
-            parameters, value, intermediate_values, error=error, pruned=pruned
-        )
+        values = [number_of(reported) for reported in intermediate_values or ()]
+        rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
+        state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
+        final = arguments.checked_value("value", value)
+        point = (dict(parameters), {"value": final, "state": state, "rungs": rungs})
         # Without the points to run, which may lack constants of the Tuner, and without a rule.
         added = replace(self._given, points=(), evaluated=[point], valid=None)
         if self._trials is not None:
@@ -347,7 +332,7 @@ class DRESearch(Searcher):
 
     def get_state(self) -> dict[str, Any]:
         """Return a copy of everything that a search needs to go on in the same way."""
-        return state_of(self.__dict__)
+        return states.state_of(self.__dict__)
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Become what `get_state` has returned, arguments included.
@@ -355,14 +340,14 @@ class DRESearch(Searcher):
         Raises:
             ValueError: If it is no such state, or one of another version.
         """
-        self.__dict__.update(attributes_in(state))
+        self.__dict__.update(states.attributes_in(state))
 
     def save(self, checkpoint_path: str) -> None:
         """Write the state to a file atomically.
 
         It is a pickle, as all states of Ray Tune are: restore none that you do not trust.
         """
-        write(Path(checkpoint_path), self.get_state())
+        states.write(Path(checkpoint_path), self.get_state())
 
     def restore(self, checkpoint_path: str) -> None:
         """Read the state from a file that `save` wrote.
@@ -370,8 +355,8 @@ class DRESearch(Searcher):
         Raises:
             ValueError: If it is the state of something else, of another version, or not whole.
         """
-        self.set_state(read(Path(checkpoint_path)))
-        RESTORED[self.identity] = self
+        self.set_state(states.read(Path(checkpoint_path)))
+        states.RESTORED[self.identity] = self
 
     def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
         """Write the state into the folder of an experiment, and keep the previous one.
@@ -391,10 +376,10 @@ class DRESearch(Searcher):
             RuntimeError: If there is none.
         """
         folder = Path(checkpoint_dir)
-        state, superseded = newest(folder)
+        state, superseded = states.newest(folder)
         self.set_state(state)
         self._files.superseded = superseded
-        RESTORED[self.identity] = self
+        states.RESTORED[self.identity] = self
         if self._trials is not None:
             may_repeat = self._given.options["allow_duplicates"]
             catch_up(self._trials, folder, allow_duplicates=may_repeat)

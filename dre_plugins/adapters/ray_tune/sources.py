@@ -19,15 +19,9 @@ from ray.tune.result import AUTO_RESULT_KEYS
 from ray.tune.search.repeater import TRIAL_INDEX
 from ray.tune.utils import flatten_dict
 
+from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import (
-    SIGNS,
-    Mode,
-    add_report,
-    check_mode,
-    listed,
-    read_in,
-)
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, Wanted, add_report, check_mode
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import shortened
@@ -94,31 +88,18 @@ def metadata_from_results(
     """
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    reading = partial(
-        read_results, results, metric=metric, mode=mode, limits=Limits.of(constraints)
-    )
-    return read_in(space, lambda given: reading(space=given))
-
-
-def read_results(
-    results: Source | Sequence[Source],
-    *,
-    metric: str | None,
-    mode: Mode | None,
-    limits: Limits,
-    space: SearchSpace | None = None,
-    likely: SearchSpace | None = None,
-) -> MetaDataset:
-    """Return experiments as metadata, see `metadata_from_results`.
-
-    Without `space`, the domains of parameters whose values fit them are from `likely`; those of
-    others are inferred.
-    """
     check_mode(mode)
+    wanted = Wanted(metric, mode, Limits.of(constraints), space)
+    return past_tasks.read_in(wanted, partial(read_results, results))
+
+
+def read_results(results: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
+    """Return experiments as metadata, see `metadata_from_results`."""
+    metric, mode = wanted.metric, wanted.mode
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     reported: set[str] = set()
-    for source in listed(results):
+    for source in past_tasks.listed(results):
         key = metric or getattr(source, "default_metric", None)
         sign = SIGNS.get(mode or getattr(source, "default_mode", None) or "")
         for name, runs in _experiments(source, skipped):
@@ -132,8 +113,8 @@ def read_results(
             if columns and key not in columns:
                 skipped[f"experiment {name!r} without the metric {key!r}"] += 1
                 continue
-            limits.count_unreported(columns, skipped)
-            searched, trials = trials_in(runs, key, sign, space, skipped, limits, likely)
+            wanted.limits.count_unreported(columns, skipped)
+            searched, trials = trials_in(runs, key, sign, wanted, skipped)
             tasks.append(Task.from_trials(name, searched, [*trials.values()]))
     if metric is not None and reported and metric not in reported:
         names = sorted(metrics_in(reported))
@@ -147,19 +128,11 @@ def metrics_in(names: Iterable[object]) -> set[str]:
 
 
 def trials_in(
-    runs: Sequence[Run],
-    metric: str,
-    sign: float,
-    space: SearchSpace | None,
-    skipped: Counter[str],
-    limits: Limits,
-    likely: SearchSpace | None = None,
+    runs: Sequence[Run], metric: str, sign: float, wanted: Wanted, skipped: Counter[str]
 ) -> tuple[SearchSpace, dict[int, Trial]]:
-    """Return the search space, and by their places the trials that have ended and fit it.
-
-    For `likely` see `read_results`.
-    """
-    searched = likely if space is None else space
+    """Return the search space, and by their places the trials that have ended and fit it."""
+    space, likely = wanted.space, wanted.likely
+    searched = space or likely
     ended = {
         place: run
         for place, run in enumerate(runs)
@@ -169,13 +142,11 @@ def trials_in(
     longest = max((_last_iteration(run) for run in ended.values()), default=0.0)
     trials: dict[int, Trial] = {}
     for place, run in ended.items():
-        names = () if searched is None else searched.names
-        configuration = flat_configuration(run.configuration, names)
-        configuration.pop(TRIAL_INDEX, None)  # the number of a repetition
-        if searched is not None:
-            configuration = {
-                key: _placed(searched, key, configuration[key]) for key in configuration
-            }
+        configuration = {
+            key: _placed(searched, key, value)
+            for key, value in flat_configuration(run.configuration, searched.names).items()
+            if key != TRIAL_INDEX  # the number of a repetition
+        }
         if space is not None:
             values = {key: configuration[key] for key in space.names if key in configuration}
             wrong = [key for key, value in values.items() if not fits(space.domains[key], value)]
@@ -184,19 +155,18 @@ def trials_in(
                 skipped[f"trials without a fitting {wrong[0]!r}, such as {value!r}"] += 1
                 continue
         trial = _trial_of(run, configuration, metric, sign, longest)
-        trials[place] = replace(trial, constraints=limits.violations([{}, *run.reports][-1]))
+        violations = wanted.limits.violations([{}, *run.reports][-1])
+        trials[place] = replace(trial, constraints=violations)
     return space or _inferred([trial.configuration for trial in trials.values()], likely), trials
 
 
-def _inferred(
-    configurations: Sequence[Mapping[str, Any]], likely: SearchSpace | None
-) -> SearchSpace:
+def _inferred(configurations: Sequence[Mapping[str, Any]], likely: SearchSpace) -> SearchSpace:
     """Return the space of configurations, with the likely domains of parameters that fit these."""
     inferred = infer_space(configurations)
     domains = dict(inferred.domains)
-    for name in () if likely is None else likely.names:
+    for name in likely.names:
         values = [part[name] for part in configurations if name in part]
-        if likely is not None and values and all(fits(likely.domains[name], v) for v in values):
+        if values and all(fits(likely.domains[name], v) for v in values):
             domains[name] = likely.domains[name]
     return SearchSpace(domains, *infer_conditions(domains, configurations))
 

@@ -33,17 +33,12 @@ RESTORED: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
 class StateFiles:
-    """Write states of one search in turn to two files of a folder.
-
-    Attributes:
-        n_saved: How many states were written.
-        n_unsaved: How many could not be written.
-        superseded: Names of files with states that the next one makes superfluous.
-    """
+    """Write states of one search in turn to two files of a folder."""
 
     def __init__(self) -> None:
         self.n_saved = 0
         self.n_unsaved = 0
+        # Names of files with states that the next one makes superfluous.
         self.superseded: tuple[str, ...] = ()
 
     def write(self, search: Searcher, folder: Path, session: str) -> None:
@@ -82,10 +77,7 @@ def state_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def attributes_in(state: Any) -> dict[str, Any]:
-    """Return a copy of the attributes in what `state_of` has returned.
-
-    A ValueError says that it is something else, or of another version.
-    """
+    """Return a copy of the attributes in what `state_of` has returned."""
     if not isinstance(state, dict) or state.get("format") != STATE_FORMAT:
         raise ValueError(f"This is no state of a DRESearch: {str(state)[:80]}.")
     if state.get("version") != STATE_VERSION:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import learnt_prior
+from dre_plugins.adapters.common.past_tasks import Wanted, learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import Evaluated, Points
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import Reading, logger
@@ -43,10 +43,7 @@ class StudyArguments:
     valid: Valid | None
 
     def on(self, param_space: ParamSpace) -> StudyArguments:
-        """Return them for a parameter space, in which a Tuner may hide objects.
-
-        A ValueError says that there is a rule, which would see placeholders of these.
-        """
+        """Return them for a parameter space, in which a Tuner may hide objects."""
         hidden = [] if self.valid is None else hidden_in(param_space.root)
         remedy = (
             f"left out, or {hidden} given to DRESearch(space=…), as a Tuner hides their objects"
@@ -150,8 +147,9 @@ def past_tasks(
             "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
     searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)
-    reading = partial(read_results, results, metric=metric, mode=mode, limits=limits)
-    inferred, given = reading(likely=searched), reading(space=searched)
+    wanted = Wanted(metric, mode, limits)
+    inferred = read_results(results, replace(wanted, likely=searched))
+    given = read_results(results, replace(wanted, space=searched))
     are_equal = sum(map(len, given)) == sum(map(len, inferred)) and not any(
         np.isnan(task.units).all(axis=0).any() for task in given
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
 from syne_tune import config_space as syne_tune
 
-from dre_plugins.adapters.common.domains import choice_of, holds
+from dre_plugins.adapters.common.domains import choice_of, holds, multiples
 from dre_plugins.space import Constant, Domain, Float, Integer, Ordinal, UnsupportedDomainError
 from dre_plugins.space.base import match_key, naming_parameter
 from dre_plugins.space.search_space import SearchSpace
@@ -19,10 +18,7 @@ _CAST_ERRORS = (ArithmeticError, AssertionError, TypeError, ValueError)
 
 
 def space_of(config_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
-    """Return the search space that a configuration space describes.
-
-    An UnsupportedDomainError says that a domain cannot be searched, or is inside a container.
-    """
+    """Return the search space that a configuration space describes, see `domain_of`."""
     return SearchSpace(
         {name: domain_of(name, domain, ordered=ordered) for name, domain in config_space.items()}
     )
@@ -32,16 +28,16 @@ def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
     """Return the domain that a domain of Syne Tune describes; other objects are constants.
 
     Values of a nearest-neighbour ordinal and of a finite range are equally likely here. An
-    UnsupportedDomainError says that there is no such domain.
+    UnsupportedDomainError says that a domain cannot be searched, or is inside a container.
     """
     with naming_parameter(name):
         if isinstance(domain, (syne_tune.Float, syne_tune.Integer)):
             return _numeric(domain)
-        if isinstance(domain, syne_tune.FiniteRange):
+        if isinstance(domain, (syne_tune.FiniteRange, syne_tune.OrdinalNearestNeighbor)):
+            is_range = isinstance(domain, syne_tune.FiniteRange)
+            values = domain.values if is_range else domain.categories
             # Rounding to integers may repeat values.
-            return _spaced([*dict.fromkeys(domain.values)], domain.log_scale)
-        if isinstance(domain, syne_tune.OrdinalNearestNeighbor):
-            return _spaced(domain.categories, domain.log_scale)
+            return Ordinal(tuple(dict.fromkeys(values)), "log" if domain.log_scale else "linear")
         if isinstance(domain, syne_tune.Categorical):
             choices = domain.categories
             _check_choices(domain, choices)
@@ -106,15 +102,8 @@ def _numeric(domain: Any) -> Domain:
         )
     # Quantised integers are multiples, wherever the range begins.
     step = int(step)
-    low, high = math.ceil(domain.lower / step), math.floor(domain.upper / step)
-    if low > high:
-        text = f"there is no multiple of {step} from {domain.lower!r} to {domain.upper!r}."
-        raise UnsupportedDomainError(text)
-    return Integer(low * step, high * step, scale, step)
-
-
-def _spaced(values: list[Any], is_log: bool) -> Domain:
-    return Ordinal(tuple(values), "log" if is_log else "linear")
+    first, last = multiples(domain.lower, domain.upper, step)
+    return Integer(first * step, last * step, scale, step)
 
 
 def _check_choices(domain: Any, choices: list[Any]) -> None:

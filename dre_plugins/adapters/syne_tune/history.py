@@ -67,7 +67,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             isinstance(name, str) for name in config_space
         )
         require(is_space, "config_space", config_space, "domains by name")
-        super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
+        # Syne Tune wants seeds below 2³².
+        seed = seed_from(random_seed, name="random_seed", n_bits=31)
+        super().__init__(dict(config_space), random_seed=seed)
         ordered = checked_settings(settings).order_numeric_choices
         for reference in _REPORTING.keyrefs():  # a copy, to which other threads add nothing
             if (searcher := reference()) is not None:  # its tuner may have ended
@@ -301,11 +303,6 @@ def _say_what_is_not_recorded() -> None:
         "the other, like LastValueMultiFidelitySearcher, the memory records none of them. ASHADRE "
         "is recorded; memory=False in searcher_kwargs silences this."
     )
-
-
-def random_seed_from(random_seed: int | None) -> int:
-    """Return the seed of a scheduler and its searcher, which Syne Tune wants below 2³²."""
-    return seed_from(random_seed, name="random_seed", n_bits=31)
 
 
 def check_objective(metric: object, do_minimize: object) -> None:

@@ -11,7 +11,7 @@ from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.syne_tune.history import StudySearcher, random_seed_from
+from dre_plugins.adapters.syne_tune.history import StudySearcher
 from dre_plugins.adapters.syne_tune.scheduler import TellingScheduler
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial as StudyTrial, number_of
@@ -150,6 +150,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
     """
 
     searcher: MultiObjectiveDRESearcher
+    _without_metric = "such trials count as failed"
 
     def __init__(
         self,
@@ -166,14 +167,14 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         names = _checked_metrics(metrics)
         are_small = _flag_by_metric(do_minimize, names)
         self._limits = Limits.of(constraints)
-        seed = random_seed_from(random_seed)
+        searcher = MultiObjectiveDRESearcher(
+            config_space, points_to_evaluate, random_seed, n_objectives=len(names), **options
+        )
         super().__init__(
             config_space=config_space,
             metrics=names,
-            searcher=MultiObjectiveDRESearcher(
-                config_space, points_to_evaluate, seed, n_objectives=len(names), **options
-            ),
-            random_seed=seed,
+            searcher=searcher,
+            random_seed=searcher.random_seed,
         )
         # One for each metric, where Syne Tune has one for all of them.
         self.do_minimize = are_small
@@ -207,7 +208,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
     def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
         """Learn the last report of a trial."""
         values = None
-        if self._is_complete(trial, result, self.metrics, "such trials count as failed"):
+        if self._is_complete(trial, result, self.metrics):
             signed = zip(self.metric_multiplier, self.metrics, strict=True)
             values = [sign * number_of(result[name]) for sign, name in signed]
         violations = self._limits.violations_of(trial.trial_id, result, self._warn_once)

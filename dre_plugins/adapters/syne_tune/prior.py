@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, check_mode
+from dre_plugins.adapters.common.past_tasks import Mode, Wanted, check_mode
 from dre_plugins.adapters.syne_tune.history import check_objective, logger
-from dre_plugins.adapters.syne_tune.sources import Source, Wanted, tasks_in
+from dre_plugins.adapters.syne_tune.sources import Source, tasks_in
 from dre_plugins.engine.settings import require
 from dre_plugins.transfer.metadata import MetaDataset
 
@@ -59,7 +59,7 @@ def prior_from_evaluations(
             past_metric = past_metric or _metric_of(tables, metric)
         otherwise: Mode = "min" if do_minimize else "max"
         limits = Limits.of(constraints)
-        wanted = Wanted(past_metric or metric, past_mode, None, limits, otherwise)
+        wanted = Wanted(past_metric or metric, past_mode, limits, otherwise=otherwise)
         evaluations = tasks_in(evaluations, wanted)
     return past_tasks.learnt_prior(evaluations, logger)
 

@@ -23,12 +23,7 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObje
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.options import checked_cost_name, cost_in
 from dre_plugins.adapters.common.past_tasks import Mode
-from dre_plugins.adapters.syne_tune.history import (
-    StudySearcher,
-    check_objective,
-    logger,
-    random_seed_from,
-)
+from dre_plugins.adapters.syne_tune.history import StudySearcher, check_objective, logger
 from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
 from dre_plugins.adapters.syne_tune.sources import Source
@@ -47,6 +42,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
     searcher: StudySearcher
     _limits: Limits
     _warned: tuple[str, ...] = ()  # of which topics a warning was given
+    _without_metric = "such reports are ignored"
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse, in the name of the class that was called, what its searcher does not have."""
@@ -93,20 +89,14 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
                 config_space[name]["sampler_cls"] = "ReverseLogUniform"
         return {**metadata, "scheduler_kwargs": plain, "config_space": json.dumps(config_space)}
 
-    def _is_complete(
-        self,
-        trial: Trial,
-        result: Mapping[str, Any],
-        names: Sequence[str],
-        otherwise: str = "such reports are ignored",
-    ) -> bool:
+    def _is_complete(self, trial: Trial, result: Mapping[str, Any], names: Sequence[str]) -> bool:
         """Say whether a report has what it should have; warn once if not."""
         missing = [name for name in names if name not in result]
         if missing:
             reported = sorted(name for name in result if not name.startswith("st_"))
             self._warn_once(
-                f"Trial {trial.trial_id} reported {reported} without {missing}: {otherwise}. Are "
-                "the names those of the training script? Further ones are not mentioned.",
+                f"Trial {trial.trial_id} reported {reported} without {missing}: "
+                f"{self._without_metric}. Are the names those of the training script?",
                 "missing",
             )
         return not missing
@@ -114,7 +104,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
     def _warn_once(self, text: str, topic: str) -> None:
         if topic not in self._warned:
             self._warned += (topic,)
-            logger.warning("%s", text)
+            logger.warning("%s Further ones are not mentioned.", text)
 
 
 class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
@@ -177,13 +167,13 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         self._limits = Limits.of(constraints)
         self._cost = checked_cost_name(cost, "a reported number", ST_WORKER_TIME)
         options.setdefault("name", metric)
-        seed = random_seed_from(random_seed)
+        searcher = DRESearcher(config_space, points_to_evaluate, random_seed, **options)
         super().__init__(
             config_space=config_space,
             metric=metric,
             do_minimize=do_minimize,
-            searcher=DRESearcher(config_space, points_to_evaluate, seed, **options),
-            random_seed=seed,
+            searcher=searcher,
+            random_seed=searcher.random_seed,
         )
         self.metric = metric
 
@@ -312,18 +302,18 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         is_count = is_integer(brackets) and brackets >= 1
         require(is_count, "brackets", brackets, "an integer of at least 1")
         options.setdefault("name", metric)
-        seed = random_seed_from(random_seed)
+        searcher = DRESearcher(config_space, points_to_evaluate, random_seed, **options)
         super().__init__(
             config_space=config_space,
             metric=metric,
             do_minimize=do_minimize,
-            searcher=DRESearcher(config_space, points_to_evaluate, seed, **options),
+            searcher=searcher,
             time_attr=time_attr,
             max_t=max_t,
             grace_period=grace_period,
             reduction_factor=reduction_factor,
             brackets=brackets,
-            random_seed=seed,
+            random_seed=searcher.random_seed,
         )
 
     def on_trial_add(self, trial: Trial) -> None:
@@ -380,8 +370,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         if not math.isfinite(resource):  # as good as none: it cannot be compared
             self._warn_once(
                 f"Trial {trial.trial_id} reported {self.time_attr}={result[self.time_attr]!r}, "
-                "which is no finite number: such reports are ignored. Further ones are not "
-                "mentioned.",
+                "which is no finite number: such reports are ignored.",
                 "resource",
             )
             return None

@@ -20,12 +20,10 @@ from dre_plugins.recommend.trials import number_of
 class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
     """Searcher using Deep Ranking Ensembles in turns with a universal prior.
 
-    By default, trials 0 to 3 are spread over the space; if the parameters are those of a common
-    learner, three of them come from its portfolio. Trials 4 to 19 are proposed by a *universal
-    prior*, a network that was meta-trained on synthetic functions. From trial 20 on it alternates
-    with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023), ten networks
-    that are trained to rank the trials; see docs/guide/method.md. Arguments that are not listed
-    are those of `AskTell`.
+    By default, the first four trials are spread over the space, or come from the portfolio of a
+    common learner. Then a *universal prior* proposes, a network that was meta-trained on synthetic
+    functions, later in turns with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka,
+    ICLR 2023): see docs/guide/method.md. Arguments that are not listed are those of `AskTell`.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials. It
     works with every scheduler of Syne Tune that takes a searcher, and with
@@ -63,12 +61,8 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         points_to_evaluate: Configurations to run first, in order. Parameters that are missing are
             chosen by the model; a number outside its range is tried as it is.
         random_seed: Non-negative seed; None takes one from the operating system.
-        prior: What is known before the first trial: "auto" recognises common learners, "universal"
-            does not, None is the ensemble alone, and a trained prior is given by its name, as a
-            path or as a `dre_plugins.Prior`, see `AskTell`.
-        failed: "model" multiplies expected improvements by the predicted probability of success,
-            "worst" ranks failed trials below all others, "ignore" leaves them out.
-        settings: Expert settings, see `dre_plugins.Settings`.
+        prior: What is known before the first trial: "auto", "universal", None, or a trained prior,
+            see `AskTell`.
         memory: See `AskTell`. Trials are recorded when they end, or with their reports at the end
             of the process if nothing says that they have ended. In a searcher that takes the
             class, nothing is recorded.

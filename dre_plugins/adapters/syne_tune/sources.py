@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,7 +30,7 @@ from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, add_report, check_mode
+from dre_plugins.adapters.common.past_tasks import Mode, Wanted, add_report, check_mode
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.engine.files import regular
@@ -65,17 +66,6 @@ _SAMPLERS = (None, "Grid", "LogUniform", "Normal", "ReverseLogUniform", "Uniform
 _MAX_SIZE = 100_000
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Hold what the user gave."""
-
-    metric: str | None
-    mode: Mode | None
-    space: SearchSpace | None
-    limits: Limits
-    otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
-
-
 def metadata_from_experiments(
     source: Source | Sequence[Source],
     *,
@@ -105,8 +95,8 @@ def metadata_from_experiments(
     check_mode(mode)
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    wanted = Wanted(metric, mode, None, Limits.of(constraints))
-    return past_tasks.read_in(space, lambda given: tasks_in(source, replace(wanted, space=given)))
+    wanted = Wanted(metric, mode, Limits.of(constraints), space)
+    return past_tasks.read_in(wanted, partial(tasks_in, source))
 
 
 def tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
@@ -231,8 +221,7 @@ def _read_results(folder: Path) -> dict[str, list[str | None]]:
 def _domains_in(metadata: Mapping[str, Any]) -> dict[str, Domain]:
     """Return the domains that an experiment states, without those that are not kept in full."""
     try:
-        config_space = json.loads(metadata.get("config_space", "{}"))
-        items = [*config_space.items()]
+        items = json.loads(metadata.get("config_space", "{}")).items()
     except (AttributeError, RecursionError, TypeError, ValueError):
         return {}
     domains: dict[str, Domain] = {}
