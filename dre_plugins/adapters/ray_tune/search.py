@@ -88,8 +88,11 @@ class DRESearch(Searcher):
             keys. Parameters that are missing are chosen by the model.
         evaluated_rewards: Values of the metric at `points_to_evaluate`, None or NaN for what has
             failed. These configurations are then learnt from instead of run.
-        prior: What is known before the first trial: "auto", "universal", None, or a trained prior,
-            see `AskTell`.
+        seed: Non-negative seed; None draws one from the operating system.
+        prior: What is known before the first trial: "auto" recognises common learners, "universal"
+            does not, None is the ensemble alone, and a trained prior is given by its name, as a
+            path or as a `dre_plugins.Prior`, see `AskTell`. A list has a trained prior, or None,
+            for each metric.
         past_results: Past experiments from which a prior is trained, once, in some seconds: what
             `Tuner.fit` has returned, an `ExperimentAnalysis`, a folder of experiments, several of
             these, or a `dre_plugins.MetaDataset`. The name of the metric must be the same. Their
@@ -101,15 +104,19 @@ class DRESearch(Searcher):
         cost: Cost of a trial, a number above 0: "duration" (Ray's `time_total_s`, in seconds) or
             the name of another metric. Once three trials that ended by themselves have reported
             it, expected gains are weighed against expected costs.
-        n_startup_trials: Number of trials that must have ended before a model proposes, points to
-            evaluate and evaluated ones included, see `AskTell`.
+        n_startup_trials: Number of trials that must have ended before a model proposes, see
+            `AskTell`; points to evaluate and evaluated ones are among them.
+            None: 4 for the universal prior and 10 for the ensemble, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again, for noisy metrics. Then a
             finite space does not end the experiment.
+        failed: "model" multiplies expected improvements by the predicted probability of success,
+            "worst" ranks failed trials below all others, "ignore" leaves them out.
         stopped: How to count a trial that ended early, neither by returning nor by a limit in
             `RunConfig(stop={…})`. Ray does not tell whether a scheduler stopped it or a class
             reported `done=True`. "pruned" compares it with others at the iterations that it
             reported, as is right with a scheduler; "complete" takes its last value. If no
             other trial has got further, it is complete in either case.
+        settings: Expert settings, see `dre_plugins.Settings`.
         memory: Folder in which studies are recorded, see `AskTell`. With `past_results` the study
             is recorded but does not learn from the folder.
         valid: Rule that configurations must satisfy, see `AskTell`: a function of a configuration
