@@ -76,7 +76,7 @@ def skipped(caplog, history, settings=SETTINGS) -> tuple[int, list[str]]:
     return stats["skipped_turns"], [text for text in texts if "no turns" in text]
 
 
-def test_turns_that_a_preset_by_name_has_not_are_counted_and_said_once(caplog, monkeypatch) -> None:
+def test_turns_that_a_named_preset_lacks_are_counted_and_said_once(caplog, monkeypatch) -> None:
     assert skipped(caplog, history_of(8)) == (0, [])
     assert skipped(caplog, history_of(8), replace(SETTINGS, preset=ENSEMBLE_ALONE)) == (0, [])
     monkeypatch.setitem(PRESETS, "paper", ENSEMBLE_ALONE)  # the real one takes minutes
