@@ -10,45 +10,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 
 SURE = 3.0
 WEIGHTS = {"sure": SURE, "strong": 2.0, "weak": 1.0, "common": 0.5}
 
 
+@dataclass(frozen=True)
 class Learner:
-    """Describe the search spaces of a learner, by normalised names that spaces separate.
+    """Describe the search spaces of a learner, by normalised names that spaces separate."""
 
-    Args:
-        title: Name of the learner in texts.
-        prefixes: Prefixes of parameters that name the learner.
-        needs: Names of which a search space must have at least one; empty: none needed.
-        foreign: Names that no search space of the learner has.
-        prior: Name of its prior if it differs from the learner's; empty: the same.
-        least_rate: Smallest upper end of the range of a learning rate.
-        needs_prefix: Whether only a prefix tells it from a commoner learner.
-        names: Names of each weight, by its name in `WEIGHTS`.
-    """
+    title: str  # name of the learner in texts
+    prefixes: str  # prefixes of parameters that name the learner
+    _: KW_ONLY
+    sure: str = ""  # names of each weight, see `WEIGHTS`
+    strong: str = ""
+    weak: str = ""
+    common: str = ""
+    needs: str = ""  # names of which a search space must have at least one; empty: none needed
+    foreign: str = ""  # names that no search space of the learner has
+    prior: str = ""  # name of its prior if it differs from the learner's
+    least_rate: float = 0.0  # smallest upper end of the range of a learning rate
+    needs_prefix: bool = False  # whether only a prefix tells it from a commoner learner
 
-    def __init__(
-        self,
-        title: str,
-        prefixes: str,
-        *,
-        needs: str = "",
-        foreign: str = "",
-        prior: str = "",
-        least_rate: float = 0.0,
-        needs_prefix: bool = False,
-        **names: str,
-    ) -> None:
-        self.title = title
-        self.prefixes = frozenset(prefixes.split())
-        self.weights = {name: WEIGHTS[kind] for kind in names for name in names[kind].split()}
-        self.needs = frozenset(needs.split())
-        self.foreign = frozenset(foreign.split())
-        self.prior = prior
-        self.least_rate = least_rate
-        self.needs_prefix = needs_prefix
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """Return the weight of each name."""
+        return {name: WEIGHTS[kind] for kind in WEIGHTS for name in getattr(self, kind).split()}
 
 
 _TREES = "max_depth min_samples_split min_samples_leaf"

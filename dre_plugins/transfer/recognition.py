@@ -92,10 +92,10 @@ def _is_possible(learner: Learner, domains: Mapping[str, Domain], *, is_named: b
     """Return whether no parameter excludes a learner, and those that it needs are present."""
     names = {without_learner(name) for name in domains}
     rates = [_ends(name, domains[name]) for name in domains if without_learner(name) in RATES]
-    has_needs = is_named or not learner.needs or bool(names & learner.needs)
+    has_needs = is_named or not learner.needs or not names.isdisjoint(learner.needs.split())
     return (
         has_needs
-        and not names & learner.foreign
+        and names.isdisjoint(learner.foreign.split())
         and all(ends is None or ends[1] >= learner.least_rate for ends in rates)
     )
 

@@ -199,5 +199,5 @@ def test_the_tables_name_what_there_is() -> None:
     for key, name in CHOICES:
         assert name in LEARNERS[key].weights
     for learner in LEARNERS.values():
-        assert not learner.foreign & {*learner.weights}
-        assert learner.needs <= {*learner.weights}
+        assert not {*learner.foreign.split()} & {*learner.weights}
+        assert {*learner.needs.split()} <= {*learner.weights}

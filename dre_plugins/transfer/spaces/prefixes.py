@@ -26,7 +26,7 @@ _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # Longer words first: ``random_forest`` before ``forest``.
 _LEARNER_WORDS = sorted(
-    ((word, key) for key, learner in LEARNERS.items() for word in learner.prefixes),
+    ((word, key) for key, learner in LEARNERS.items() for word in learner.prefixes.split()),
     key=lambda entry: (-len(entry[0]), entry[0]),
 )
 # Words that stay whole in camelCase: learners, and names that no library writes with `_`.
