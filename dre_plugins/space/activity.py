@@ -36,10 +36,8 @@ class Activity:
         self._column = {name: column for column, name in enumerate(searched)}
         self.parents_first = self._sorted_columns(conditions)
         place = {column: position for position, column in enumerate(self.parents_first)}
-        ordered = sorted(conditions, key=lambda c: place[self._column[c.child]])
-        self.rules = [
-            self._rule(condition) for condition in ordered if not self._is_settled(condition)
-        ]
+        rules = [rule for condition in conditions if (rule := self._rule(condition)) is not None]
+        self.rules = sorted(rules, key=lambda rule: place[rule.child])
 
     def of(self, units: Array) -> Mask:
         """Say which parameters are active, from units whose parents are canonical."""
@@ -84,32 +82,27 @@ class Activity:
             done.update(dict.fromkeys(ready))
         return [self._column[name] for name in done]
 
-    def _is_settled(self, condition: AnyCondition) -> bool:
-        """Say whether the condition has a constant parent that fulfils it."""
-        parent = self._domains[condition.parent]
-        if not isinstance(parent, Constant):
-            return False
-        if isinstance(condition, Condition):
-            return any(map(parent.contains, condition.values))
+    def _rule(self, condition: AnyCondition) -> ActivityRule | None:
+        """Return the rule of a condition; None if it has a constant parent that fulfils it."""
+        child, domain = self._column[condition.child], self._domains[condition.parent]
         try:
-            above = condition.low is None or parent.value >= condition.low
-            return bool(above and (condition.high is None or parent.value <= condition.high))
-        except TypeError as error:
-            raise ValueError(f"{condition!r}, parent {condition.parent!r}: {error}.") from error
-
-    def _rule(self, condition: AnyCondition) -> ActivityRule:
-        child = self._column[condition.child]
-        if condition.parent not in self._column:  # a constant that does not fulfil it
-            return ActivityRule(child, child, np.empty(0), np.empty(0))
-        parent = self._column[condition.parent]
-        domain = self._domains[condition.parent]
-        try:
+            if isinstance(domain, Constant):
+                never = ActivityRule(child, child, np.empty(0), np.empty(0))
+                return None if _is_fulfilled(condition, domain) else never
+            parent = self._column[condition.parent]
             if isinstance(condition, RangeCondition):
                 low, high = domain.unit_interval(condition.low, condition.high)
                 return ActivityRule(child, parent, np.array([low]), np.array([high]))
             if not domain.is_binned:
                 raise ValueError("its values cannot be listed; use a RangeCondition.")
             units = domain.to_units(condition.values)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{condition!r}, parent {condition.parent!r}: {error}") from error
         return ActivityRule(child, parent, units - SLACK, units + SLACK)
+
+
+def _is_fulfilled(condition: AnyCondition, parent: Constant) -> bool:
+    if isinstance(condition, Condition):
+        return any(map(parent.contains, condition.values))
+    is_above = condition.low is None or parent.value >= condition.low
+    return bool(is_above and (condition.high is None or parent.value <= condition.high))
