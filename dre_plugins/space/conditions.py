@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import comb, lgamma, log
 from typing import Any, TypeAlias
 
@@ -77,26 +78,30 @@ def infer_conditions(
     """
     names = [name for name, domain in domains.items() if not isinstance(domain, Constant)]
     present = {name: np.array([name in c for c in configurations], dtype=bool) for name in names}
-    parent_of: dict[str, _Parent] = {}
     conditions: list[AnyCondition] = []
     optional: list[str] = []
+
+    @cache
+    def parent(name: str) -> _Parent:
+        return _Parent.of(name, domains[name], configurations)
+
     for child in names:
-        if present[child].all():
+        with_child, lacking = present[child], ~present[child]
+        if with_child.all():
             continue
-        lacking = ~present[child]
         inactive = lacking.copy()
         inactive[: (since or {}).get(child, 0)] = False
-        parents = []
-        for name in names:
-            if _may_explain(present[name], present[child], inactive):
-                if name not in parent_of:
-                    parent_of[name] = _Parent.of(name, domains[name], configurations)
-                parents.append(parent_of[name])
-        explanation = _explanation(child, parents, present[child], inactive)
+        # Parents are present wherever the child is, and elsewhere: so conditions form no cycle.
+        parents = [
+            parent(name)
+            for name, there in present.items()
+            if with_child.any() and there[with_child].all() and (there & inactive).any()
+        ]
+        explanation = _explanation(child, parents, with_child, inactive)
         if explanation is not None:
             explanations, unexplained = [explanation], np.zeros_like(lacking)
         else:
-            explanations, unexplained = _conjunction(child, parents, present[child], inactive)
+            explanations, unexplained = _conjunction(child, parents, with_child, inactive)
         conditions += explanations
         if (unexplained | (lacking & ~inactive)).any():
             optional.append(child)
@@ -126,14 +131,6 @@ class _Parent:
         place_of = {key: place for place, key in enumerate(value_of)}
         places[rows] = [place_of[key] for key in match_keys(observed)]
         return cls(name, domain, [*value_of.values()], places)
-
-
-def _may_explain(parent: Mask, child: Mask, inactive: Mask) -> bool:
-    """Return whether the parent is present with the child, and sometimes without it.
-
-    A parent is thus present more often than its child, so conditions form no cycle.
-    """
-    return bool(child.any() and parent[child].all() and (parent & inactive).any())
 
 
 def _explanation(
