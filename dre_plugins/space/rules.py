@@ -82,11 +82,9 @@ class Rule:
             return True
         try:
             answer = self._valid(_Configuration(configuration))
-        except _AbsentError as error:
-            if self._is_learnt:
-                return True
-            raise _failure(error, configuration) from error
         except Exception as error:
+            if self._is_learnt and isinstance(error, _AbsentError):
+                return True
             raise _failure(error, configuration) from error
         # A generator or a coroutine, as where all(…) or await was forgotten, would always hold.
         if answer is None or not hasattr(answer, "__bool__") or np.ndim(answer):

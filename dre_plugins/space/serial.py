@@ -18,8 +18,8 @@ from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal
 
-_DOMAINS = (Float, Integer, Normal, Categorical, Ordinal, Constant)
-_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*_DOMAINS, Condition, RangeCondition)}
+_CLASSES = (Float, Integer, Normal, Categorical, Ordinal, Constant, Condition, RangeCondition)
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in _CLASSES}
 _SEQUENCES = ("choices", "values")
 
 
