@@ -10,7 +10,7 @@ from scipy.stats import norm, rankdata
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.plots.fitted import SEED, Fitted, Study
-from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
+from dre_plugins.plots.style import GREY, blue, legend_below, new_panels
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.base import Array
@@ -43,7 +43,7 @@ def plot_calibration(
         ValueError: If there are too few trials, or no such objective.
     """
     true, mean, spread = _held_out(Fitted(study, prior, settings, objective, MIN_TRIALS))
-    panel = new_panel(height=5.0)
+    (panel,) = new_panels(height=5.0)
     n = len(true)
     panel.axline((1, 1), slope=1, color=GREY, ls="--", lw=1.2, label="as predicted")
     style: dict[str, Any] = {"fmt": "o", "ms": 5, "lw": 1, "alpha": 0.8, "color": blue()}
@@ -71,11 +71,6 @@ def _held_out(fitted: Fitted) -> tuple[Array, Array, Array]:
     return true, mean, spread
 
 
-def half_width(probability: float) -> float:
-    """Return half of the width of the interval of a normal distribution, in standard errors."""
-    return float(norm.ppf(0.5 + 0.5 * probability))
-
-
 def covered(errors: Array, probability: float) -> float:
-    """Return the share of errors `[N]`, in standard errors, that an interval holds."""
-    return float((np.abs(errors) <= half_width(probability)).mean())
+    """Return the share of errors `[N]`, in standard errors, that a normal interval holds."""
+    return float((np.abs(errors) <= norm.ppf(0.5 + 0.5 * probability)).mean())

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.plots.fitted import SEED, Fitted, Study
-from dre_plugins.plots.style import blue, ink, new_panel, plain
+from dre_plugins.plots.style import blue, ink, new_panels, plain
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.base import Array
@@ -44,7 +44,7 @@ def plot_rank_importances(
     order = np.argsort(percent.mean(0), kind="stable")
     names = [plain(fitted.space.names[column]) for column in order]
     mean, deviation = percent.mean(0)[order], percent.std(0)[order]
-    panel = new_panel(height=1.6 + 0.34 * len(names))
+    (panel,) = new_panels(height=1.6 + 0.34 * len(names))
     style: dict[str, Any] = {"color": blue(), "height": 0.7, "ecolor": ink(), "capsize": 3}
     panel.barh(np.arange(len(names)), mean, xerr=deviation, tick_label=names, **style)
     text = "mean change of the predicted rank when shuffled\n(% of the reference points)"

@@ -61,7 +61,7 @@ def plot_predicted_ranks(
     mean, spread = view.ensemble.predicted(view.units)
     n = view.ensemble.n_reference
     if len(view.axes) == 1:
-        panel = style.new_panel()
+        (panel,) = style.new_panels()
         # There is no rank below 0 or beyond the last.
         low, high = np.maximum(mean - spread, 0.0), np.minimum(mean + spread, n + 0.5)
         _draw_line(panel, view.axes[0], mean, (low, high), label="mean ± standard error")
@@ -75,7 +75,7 @@ def plot_predicted_ranks(
     panels[0].set_title("Predicted ranks")
     panels[1].set_title("Their standard errors")
     style.legend_below(panels[0])
-    return panels
+    return np.array(panels)
 
 
 @isolated()
@@ -98,7 +98,7 @@ def plot_acquisition(
     """
     view = _Slice.of(Fitted(study, prior, settings, objective), params)
     values = view.ensemble.acquisition_values(view.units)
-    panel = style.new_panel()
+    (panel,) = style.new_panels()
     panel.set_title("Acquisition")
     text = "acquisition (the largest is suggested)"
     if len(view.axes) == 2:
@@ -137,7 +137,7 @@ def plot_members(
     """
     view = _Slice.of(Fitted(study, prior, settings, objective), [param])
     ranks = view.ensemble.ranks(view.units).numpy()
-    axis, panel = view.axes[0], style.new_panel()
+    axis, (panel,) = view.axes[0], style.new_panels()
     marks: dict[str, Any] = {"ls": "-"} if axis.is_curve else {"ls": "", "marker": "_", "ms": 14}
     for place, line in enumerate(ranks):
         label = None if place else f"{len(ranks)} members"

@@ -5,14 +5,10 @@ Text, frames and backgrounds have the user's style, so figures look right in lig
 
 from __future__ import annotations
 
-from typing import Any
-
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 # Of the palette of Okabe and Ito, which colour-blind readers can distinguish.
 BLUE, RED, SKY = "#0072B2", "#D55E00", "#56B4E9"
@@ -22,20 +18,14 @@ GREY = "#888888"
 SHADES = "viridis"
 
 
-def new_panels(n: int = 1, *, width: float = 6.4, height: float = 4.4) -> NDArray[Any]:
+def new_panels(n: int = 1, *, width: float = 6.4, height: float = 4.4) -> list[Axes]:
     """Return `n` axes of a new figure, side by side: the width of each, the height in inches."""
     _, panels = plt.subplots(
         1, n, figsize=(width * n, height), layout="constrained", squeeze=False
     )
     for panel in panels[0]:
         panel.spines[["top", "right"]].set_visible(False)
-    return np.asarray(panels[0])
-
-
-def new_panel(height: float = 4.4) -> Axes:
-    """Return the axes of a new figure, see `new_panels`."""
-    panel: Axes = new_panels(1, height=height)[0]
-    return panel
+    return [*panels[0]]
 
 
 def legend_below(panel: Axes) -> None:
