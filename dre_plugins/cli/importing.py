@@ -47,7 +47,7 @@ def import_optuna(
     check_writable(output, METADATA_FILES)
     from dre_plugins.adapters.optuna.sources import metadata_from_studies
 
-    _finish(metadata_from_studies(url, study_names=study or None), output)
+    write_tasks(metadata_from_studies(url, study_names=study or None), output)
 
 
 @importing.command("csv")
@@ -95,7 +95,7 @@ def import_csv(
     )
     good = "large" if maximize else "small (--maximize: large)"
     console().print(f"good values of {value!r}: {good}", soft_wrap=True)
-    _finish(metadata, output)
+    write_tasks(metadata, output)
 
 
 @importing.command("ray")
@@ -119,7 +119,7 @@ def import_ray(
 
     limits = limits_in(constraint)
     metadata = metadata_from_results(folders, metric=metric, mode=mode.value, constraints=limits)
-    _finish(metadata, output)
+    write_tasks(metadata, output)
 
 
 @importing.command("syne-tune")
@@ -152,13 +152,15 @@ def import_syne_tune(
         mode=None if mode is None else mode.value,
         constraints=limits_in(constraint),
     )
-    _finish(metadata, output)
+    write_tasks(metadata, output)
 
 
-def _finish(metadata: MetaDataset, output: Path) -> None:
-    """Say what was read, and write it if it is anything."""
+def write_tasks(
+    metadata: MetaDataset, output: Path, nothing: str = "No task could be read"
+) -> None:
+    """Say what was read, and write it; if it is `nothing`, a ValueError says so."""
     console().print(metadata.summary(), soft_wrap=True)
     if not len(metadata):
-        raise ValueError(f"No task could be read, so {str(output)!r} is not written.")
+        raise ValueError(f"{nothing}, so {str(output)!r} is not written.")
     metadata.save(output)
     console().print(f"written to {output}", soft_wrap=True)

@@ -12,6 +12,7 @@ import typer
 from rich.table import Column, Table
 
 from dre_plugins.cli.console import console, tracked, warn
+from dre_plugins.cli.importing import write_tasks
 from dre_plugins.cli.options import METADATA_FILES, Output, Tasks, check_writable, load_tasks
 
 if TYPE_CHECKING:
@@ -162,14 +163,8 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
     opened = _memory(folder)
     entries = _found(opened, studies) if studies else _index(opened).entries
     metadata, _ = tasks_of(entries, logging.getLogger("dre_plugins"))
-    console().print(metadata.summary(), soft_wrap=True)
-    if not len(metadata):
-        raise ValueError(
-            f"There is nothing to export in {opened.path}: {len(entries)} studies were read, none "
-            f"with a trial to learn from, so {str(output)!r} is not written."
-        )
-    metadata.save(output)
-    console().print(f"written to {output}", soft_wrap=True)
+    read = f"{len(entries)} studies were read, none with a trial to learn from"
+    write_tasks(metadata, output, f"There is nothing to export in {opened.path}: {read}")
 
 
 @memory.command("import")
