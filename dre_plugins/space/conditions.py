@@ -121,16 +121,14 @@ class _Parent:
     def of(cls, name: str, domain: Domain, configurations: Sequence[Mapping[str, Any]]) -> _Parent:
         rows = [row for row, configuration in enumerate(configurations) if name in configuration]
         observed = [configurations[row][name] for row in rows]
+        is_number = isinstance(domain, Number)
+        keys: Sequence[Any] = observed if is_number else match_keys(observed)
+        value_of = dict(zip(keys, observed, strict=True))
+        ordered = sorted(value_of) if is_number else [*value_of]
+        place_of = {key: place for place, key in enumerate(ordered)}
         places = np.full(len(configurations), -1, dtype=np.intp)
-        if isinstance(domain, Number):
-            # Objects: integers may exceed 2**53.
-            kind = np.float64 if set(map(type, observed)) == {float} else np.object_
-            values, places[rows] = np.unique(np.array(observed, dtype=kind), return_inverse=True)
-            return cls(name, domain, values.tolist(), places)
-        value_of = dict(zip(match_keys(observed), observed, strict=True))
-        place_of = {key: place for place, key in enumerate(value_of)}
-        places[rows] = [place_of[key] for key in match_keys(observed)]
-        return cls(name, domain, [*value_of.values()], places)
+        places[rows] = [place_of[key] for key in keys]
+        return cls(name, domain, [value_of[key] for key in ordered], places)
 
 
 def _explanation(
