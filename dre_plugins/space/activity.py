@@ -50,13 +50,11 @@ class Activity:
 
     def ancestors(self, column: int) -> set[int]:
         """Return the columns on which the activity of a column depends."""
-        ancestors: set[int] = set()
-        latest = {column}
-        while latest:
-            parents = {rule.parent for rule in self.rules if rule.child in latest}
-            latest = parents - ancestors - {column}
-            ancestors |= latest
-        return ancestors
+        found = {column}
+        for rule in reversed(self.rules):  # those of a child come before those of its parents
+            if rule.child in found:
+                found.add(rule.parent)
+        return found - {column}
 
     def _sorted_columns(self, conditions: Sequence[AnyCondition]) -> list[int]:
         """Return the columns sorted so that parents precede their children."""

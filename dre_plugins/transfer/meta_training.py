@@ -93,12 +93,10 @@ def _initial_state(
     generator = torch.Generator(device="cpu").manual_seed(seed)
     drawn = initial_parameters(scorer, n_features, generator)
     parameters = {name: value.to(device).requires_grad_() for name, value in drawn.items()}
-    return TrainingState(
-        parameters,
-        {name: torch.zeros_like(value) for name, value in parameters.items()},
-        {name: torch.zeros_like(value) for name, value in parameters.items()},
-        generator,
+    first, second = (
+        {name: torch.zeros_like(value) for name, value in parameters.items()} for _ in range(2)
     )
+    return TrainingState(parameters, first, second, generator)
 
 
 def _train(
