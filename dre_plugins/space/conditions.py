@@ -179,18 +179,14 @@ def _conjunction(
                 chance = log(n_ways * len(parents))
                 chance += _log_comb(len(with_child) + n - n_excluded, len(with_child))
                 chance -= _log_comb(len(with_child) + n, len(with_child))
-                if n_excluded and chance < log(_SOUND):
-                    after = unexplained & ~there  # without its parent the child is inactive
+                if chance < log(_SOUND):
+                    after = np.zeros_like(there)  # without its parent the child is inactive
                     after[there] = ~excluded
-                    steps.append(
-                        (-int((unexplained & ~after).sum()), order, condition, there, excluded)
-                    )
+                    steps.append((-n_excluded, order, condition, after))
         if not steps:
             break
-        _, _, condition, there, excluded = min(steps, key=lambda step: step[:2])
+        _, _, condition, unexplained = min(steps, key=lambda step: step[:2])
         conditions.append(condition)
-        unexplained = there.copy()
-        unexplained[there] = ~excluded
     return conditions, unexplained
 
 
