@@ -91,8 +91,7 @@ class Prior(PriorContent):
             ValueError: If there is nothing to learn from.
         """
         scorer = replace(SCORER, context=None)
-        content = train_prior(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS)
-        return Prior.of(content)
+        return Prior.train(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS)
 
     @staticmethod
     def of_beliefs(

@@ -220,9 +220,8 @@ def metadata_of_beliefs(
     features = space.features(units)
     values = np.full(len(units), -np.inf)
     for row, configuration in enumerate(configurations):
-        columns = space.feature_columns(configuration)
-        believed_features = space.features(space.canonical(favoured[row * N_COMPLETIONS][None]))
-        distance = np.abs(features[:, columns] - believed_features[:, columns]).sum(1)
+        columns, place = space.feature_columns(configuration), row * N_COMPLETIONS
+        distance = np.abs(features[:, columns] - features[place, columns]).sum(1)
         values = np.maximum(values, -distance)
     failed = np.zeros(len(units), dtype=np.bool_)
     task = Task("beliefs", space, units, values, failed)
