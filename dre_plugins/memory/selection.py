@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.space.search_space import SearchSpace
@@ -89,8 +89,7 @@ def overlap(past: SearchSpace, space: SearchSpace) -> float:
     return n_both / (past.n_parameters + space.n_parameters - n_both)
 
 
-def _words(names: Iterable[str]) -> set[str]:
+def _words(names: Collection[str]) -> set[str]:
     """Return all forms of names by which parameters match, see `align`."""
-    names = list(names)
     forms = set[str]().union(*(forms_of(name) for name in names))
     return forms | {f"role {role}" for role in roles(names)}

@@ -26,11 +26,10 @@ def shapes(domain: Domain) -> Array | None:
     >>> shapes(Categorical(("(100,)", "64, 32"))).tolist()
     [[1.0, 100.0], [2.0, 48.0]]
     """
-    if isinstance(domain, Number):
+    if _are_widths(domain):
         return None
-    values = domain.all_values()
-    layers = [[*map(float, _COUNT.findall(str(value)))] for value in values]
-    if not all(layers) or not any(np.isnan(parsed_number(value)) for value in values):
+    layers = [[*map(float, _COUNT.findall(str(value)))] for value in domain.all_values()]
+    if not all(layers):
         return None
     return np.array([(len(widths), np.mean(widths)) for widths in layers])
 
