@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
 
 from dre_bench.runs import Sources
 from dre_bench.samplers import prior_for
 from dre_bench.tables import Table, tables_of
 from dre_bench.tasks import Split
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.plots.calibration import INTERVALS, covered, half_width
+from dre_plugins.plots.calibration import INTERVALS, covered
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.transfer.prior import Prior
@@ -50,7 +50,8 @@ class Coverage:
     @property
     def factor(self) -> float:
         """Factor of the spread with which the interval of `FITTED` covers what it says."""
-        return float(np.quantile(np.abs(self.errors), FITTED) / half_width(FITTED))
+        half_width = norm.ppf(0.5 + 0.5 * FITTED)  # of the interval, in standard errors
+        return float(np.quantile(np.abs(self.errors), FITTED) / half_width)
 
 
 def pooled(parts: Sequence[Coverage]) -> Coverage:
