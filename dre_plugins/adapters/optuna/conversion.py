@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from itertools import groupby, islice
 from typing import Any
 
@@ -127,7 +128,8 @@ def _union_of(first: Any, second: Any) -> BaseDistribution:
     if step != second.step or (step and (first.low - second.low) % step):
         step = 1 if isinstance(first, IntDistribution) else None
     low, high = min(first.low, second.low), max(first.high, second.high)
-    union: BaseDistribution = type(first)(low, high, log=first.log, step=step)
+    union: BaseDistribution = copy(first)  # a subclass may have a constructor of its own
+    vars(union).update(low=low, high=high, step=step)
     return union
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import FloatDistribution
+from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.trial import create_trial
 from optuna_worker import open_storage, optimized
 
@@ -100,11 +100,19 @@ def test_the_sign_follows_the_direction() -> None:
     np.testing.assert_array_equal(down.rungs[1.0], -up.rungs[1.0])
 
 
+class Named(IntDistribution):
+    """A distribution with a constructor of its own, as freqtrade makes them."""
+
+    def __init__(self, low: int, high: int, name: str, step: int) -> None:
+        self.name = name
+        super().__init__(low, high, step=step)
+
+
 def test_values_are_those_of_the_trials_where_ranges_have_moved() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for low, high, step in ((1, 100, 1), (40, 70, 10), (45, 75, 10)):
         for _ in range(5):
-            trial = study.ask()
+            trial = study.ask({"named": Named(low, high, "named", step)})
             rate = trial.suggest_float("rate", 1 / high**3, 1 / low, log=True)
             study.tell(trial, rate * trial.suggest_int("n", low, high, step=step))
     (task,) = metadata_from_studies(study)
