@@ -91,7 +91,8 @@ class Prior(PriorContent):
             ValueError: If there is nothing to learn from.
         """
         scorer = replace(SCORER, context=None)
-        return Prior.train(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS)
+        content = train_prior(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS)
+        return Prior.of(content)
 
     @staticmethod
     def of_beliefs(

@@ -131,9 +131,10 @@ def test_each_objective_may_have_a_prior(prior, caplog):
     random = tuned(optuna.samplers.RandomSampler(seed=0), 100)
     good = np.quantile([trial.value for trial in random.trials], 0.2)
     study = tuned_twofold(sampler_of(prior=[prior, None]), 12)
-    first, *others = study.trials
+    first, *others, last = study.trials
     assert source_of(first) == "prior" and first.values[0] < good
     assert {source_of(trial) for trial in others} <= {"model", "contrast"}
+    assert source_of(last) == "universal-prior"  # ten trials have ended
     assert study.sampler.stats["fallbacks"] == 0
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
