@@ -349,7 +349,7 @@ class Recommender:
         )
 
     def _count_skipped_turns(self, batch: Batch) -> None:
-        """Count turns that the preset has not for the universal prior, and say so once."""
+        """Count the turns that the universal prior misses by the preset; log the first one."""
         if self._rules.preset_turns:
             return
         n_due = sum(

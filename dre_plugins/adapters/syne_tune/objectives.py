@@ -19,7 +19,7 @@ from dre_plugins.space.base import is_integer
 
 
 class MultiObjectiveDRESearcher(StudySearcher):
-    """Search for the Pareto front of several objectives, see `DRE`.
+    """Search for the Pareto front of several objectives.
 
     It works with Syne Tune's `SingleFidelityScheduler`, which minimises all metrics or maximises
     all of them. `MODRE` has a direction for each metric and reports failed trials. Trials count by

@@ -32,7 +32,7 @@ from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
 from dre_plugins.recommend.sketch import sketched
 from dre_plugins.recommend.universal_prior import network_for
-from dre_plugins.space.base import Array, Units
+from dre_plugins.space.base import Array, Positions, Units
 from dre_plugins.space.candidates import sobol, with_fixed
 
 N_SAMPLES = 128
@@ -82,9 +82,17 @@ class HypervolumeProposer:
             for column in np.concatenate([values, missing]).T
         ]
         draws = sobol(3 * evidence.n_objectives, N_SAMPLES, rng)
-        self._deviates, self._picks, along = np.split(_inside(draws), 3, axis=1)
+        errors, shares, along = np.split(_inside(draws), 3, axis=1)
+        self._deviates = ndtri(errors)
+        # The process of each sample, by objective.
+        self._drawn = [
+            _drawn(objective, column)
+            for objective, column in zip(self._objectives, shares.T, strict=True)
+        ]
         self._directions = _unit_vectors(ndtri(0.5 + 0.5 * along))
-        self._pool: CandidatePool | None = None  # of the last choice; None after fantasies
+        # The pool of the last choice, and what is expected of the reference points `[O, 1, K]`;
+        # None after fantasies.
+        self._pool: tuple[CandidatePool, Array] | None = None
 
     def fantasize(self, pending: Units) -> None:
         """Condition the processes on pending trials `[U, P]` at their predicted values.
@@ -113,7 +121,7 @@ class HypervolumeProposer:
             return (torch.from_numpy(logs) + self._gain_weights.logs_at(units))[None]
 
         if self._pool is None or request.taken is None or request.branch is not None:
-            self._pool = self._search.pool(
+            pool = self._search.pool(
                 predict,
                 _acquisition,
                 request,
@@ -121,8 +129,10 @@ class HypervolumeProposer:
                 elite=self._elite,
                 favourites=self._units[:0],
             )
-        units, _, is_new = self._search.best(self._pool, predict, _acquisition, request, self._rng)
-        rank, spread = self._rank(units, gain)
+            self._pool = pool, self._expected(self._reference).T[:, None]
+        pool, reference = self._pool
+        units, _, is_new = self._search.best(pool, predict, _acquisition, request, self._rng)
+        rank, spread = self._rank(units, gain, reference)
         explanation = Explanation(
             request.turn if is_new else "exhausted",
             rank,
@@ -134,7 +144,7 @@ class HypervolumeProposer:
 
     @property
     def _targets(self) -> Array:
-        """The targets of all trials `[N, O]`."""
+        """Return the targets of all trials `[N, O]`."""
         return torch.stack([objective.targets for objective in self._objectives], 1).numpy()
 
     def _front(self, request: Request) -> Array:
@@ -157,15 +167,11 @@ class HypervolumeProposer:
     def _samples(self, features: torch.Tensor) -> Array:
         """Return samples of the targets of candidates `[C, D]`, `[O, S, C]`."""
         samples = []
-        for objective, deviates, picks in zip(
-            self._objectives, self._deviates.T, self._picks.T, strict=True
+        for objective, deviates, drawn in zip(
+            self._objectives, self._deviates.T, self._drawn, strict=True
         ):
             means, deviations = objective.posterior(features)
-            shares = objective.log_weights[:, 0].exp().cumsum(0).numpy()
-            process = np.searchsorted(shares[:-1], picks)
-            samples.append(
-                means.numpy()[process] + deviations.numpy()[process] * deviates[:, None]
-            )
+            samples.append(means.numpy()[drawn] + deviations.numpy()[drawn] * deviates[:, None])
         return np.stack(samples)
 
     @torch.inference_mode()
@@ -175,15 +181,15 @@ class HypervolumeProposer:
         expected = [objective.expected(features) for objective in self._objectives]
         return torch.stack(expected, 1).numpy()
 
-    def _rank(self, units: Units, gain: Gain) -> tuple[float, float]:
+    def _rank(self, units: Units, gain: Gain, reference: Array) -> tuple[float, float]:
         """Return mean and standard deviation of the rank of a candidate `[P]`, see `Explanation`.
 
-        Each sample ranks it along its direction.
+        Each sample ranks it along its direction, among expectations of the reference `[O, 1, K]`.
         """
         features = self._features(self._space.canonical(units[None]))
         samples = gain.along(self._samples(features))
-        reference = gain.along(self._expected(self._reference).T[:, None])
-        ranks = ranks_against(torch.from_numpy(samples), torch.from_numpy(reference))
+        others = torch.from_numpy(gain.along(reference))
+        ranks = ranks_against(torch.from_numpy(samples), others)
         return float(ranks.mean()), float(ranks.std(correction=0))
 
     def _features(self, units: Units) -> torch.Tensor:
@@ -237,6 +243,12 @@ def _ranks(values: Array) -> Array:
     is_valued = ~np.isnan(values)
     ranks[is_valued] = dense_ranks(values[is_valued])
     return ranks
+
+
+def _drawn(objective: Conditioned, shares: Array) -> Positions:
+    """Return the process that each share of the total weight `[S]` falls to."""
+    ends = objective.log_weights[:, 0].exp().cumsum(0).numpy()
+    return np.searchsorted(ends[:-1], shares)
 
 
 def _inside(draws: Array) -> Array:
