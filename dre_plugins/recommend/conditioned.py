@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.rules import Rule
+from dre_plugins.universal.derivatives import DifferentiablePosterior
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
 
@@ -30,7 +32,7 @@ N_MUTANTS = 256
 N_BROKEN = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Conditioned:
     """Hold a mixture of processes, conditioned on targets of the trials; larger is better."""
 
@@ -68,6 +70,11 @@ class Conditioned:
         """Return means and standard deviations `[H, C]` of noise-free targets."""
         means, variances = self.processes.posterior(features[None])
         return means[0], variances[0].sqrt()
+
+    @cached_property
+    def differentiable(self) -> DifferentiablePosterior:
+        """Return what predicts with derivatives."""
+        return DifferentiablePosterior(self.processes)
 
     def means(self, features: torch.Tensor) -> torch.Tensor:
         """Return the means of all processes `[H, C]`."""

@@ -15,19 +15,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
 from scipy.special import expit, log_ndtr
 
+from dre_plugins.recommend.conditioned import Conditioned
 from dre_plugins.recommend.constraints import Constraint
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.universal_prior import network_for, process_features
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.universal.derivatives import DifferentiablePosterior, mixed
-from dre_plugins.universal.processes import Processes
+from dre_plugins.universal.derivatives import mixed
 from dre_plugins.universal.targets import standardised
 
 # Candidates predicted at once: those of a whole table of the search, with 128 trials 130 MB.
@@ -113,8 +112,8 @@ class CostModel:
         self._log_typical = math.log(costs.mean())
         targets, self._mean, self._deviation = standardised(torch.from_numpy(np.log(costs)))
         features = process_features(space, units)
-        self._processes, weights = network_for(space)(features[None], targets[None])
-        self._shares = weights[0, :, None].exp()
+        processes, log_weights = network_for(space)(features[None], targets[None])
+        self._model = Conditioned(targets, processes, log_weights[0, :, None])
 
     @classmethod
     def of(cls, evidence: Evidence) -> CostModel | None:
@@ -136,20 +135,14 @@ class CostModel:
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
         """Return minus `log_factors` of features `[C, D]`, and its derivatives `[C, D]`."""
-        means, variances, derivatives = self._posterior(features)
-        shares, deviation = self._shares.numpy(), self._deviation.numpy()
+        means, variances, derivatives = self._model.differentiable(features)
+        shares, deviation = self._model.log_weights.exp().numpy(), self._deviation.numpy()
         logs = self._mean.numpy() + deviation * (shares * means).sum(0) - self._log_typical
         by_mean = -expit(logs) * deviation * shares
         return -np.logaddexp(0.0, logs), derivatives(by_mean, np.zeros_like(variances))
 
-    @cached_property
-    def _posterior(self) -> DifferentiablePosterior:
-        return DifferentiablePosterior(self._processes)
-
     def _logs(self, features: torch.Tensor) -> torch.Tensor:
-        means = [self._processes.means(part[None])[0] for part in features.split(BLOCK)]
-        expected: torch.Tensor = (self._shares * torch.cat(means, -1)).sum(0)
-        return self._mean + self._deviation * expected
+        return self._mean + self._deviation * self._model.expected(features)
 
 
 class Feasibility:
@@ -165,7 +158,7 @@ class Feasibility:
     def __init__(
         self, space: SearchSpace, units: Units, constraints: Sequence[Constraint], max_length: int
     ) -> None:
-        self._models: list[tuple[Processes, torch.Tensor, float]] = []
+        self._models: list[tuple[Conditioned, float]] = []  # with the target of the boundary
         share = max(MIN_LENGTH, MAX_ENTRIES // len(constraints))
         network = network_for(space)
         for constraint in constraints:
@@ -173,7 +166,7 @@ class Feasibility:
             targets, boundary = targets_of(nearest)
             features = process_features(space, units[nearest.trials])
             processes, weights = network(features[None], targets[None])
-            self._models.append((*processes.likely(weights), boundary))
+            self._models.append((Conditioned(targets, *processes.likely(weights)), boundary))
 
     @classmethod
     def of(cls, evidence: Evidence) -> Feasibility | None:
@@ -188,32 +181,28 @@ class Feasibility:
         parts = []
         for part in features.split(BLOCK):
             total = part.new_zeros(len(part))
-            for processes, weights, boundary in self._models:
-                means, variances = processes.posterior(part[None])
-                margins = (means[0] - boundary) / variances[0].sqrt()
-                total = total + torch.logsumexp(weights + torch.special.log_ndtr(margins), 0)
+            for model, boundary in self._models:
+                means, deviations = model.posterior(part)
+                logs = torch.special.log_ndtr((means - boundary) / deviations)
+                total = total + torch.logsumexp(model.log_weights + logs, 0)
             parts.append(total)
         return torch.cat(parts)
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
         """Return `log_probability` of features `[C, D]`, and its derivatives `[C, D]`."""
         total, by_feature = np.zeros(len(features)), np.zeros_like(features)
-        for posterior, (_, weights, boundary) in zip(self._posteriors, self._models, strict=True):
-            means, variances, derivatives = posterior(features)
+        for model, boundary in self._models:
+            means, variances, derivatives = model.differentiable(features)
             deviations = np.sqrt(variances)
             margins = (means - boundary) / deviations
             logs = log_ndtr(margins)
             # The slope of ln Φ is φ / Φ.
             slopes = np.exp(-0.5 * np.square(margins) - logs) / math.sqrt(2.0 * math.pi)
-            of_model, shares = mixed(logs + weights.numpy())
+            of_model, shares = mixed(logs + model.log_weights.numpy())
             by_margin = shares * slopes / deviations
             total += of_model
             by_feature += derivatives(by_margin, -0.5 * margins * by_margin / deviations)
         return total, by_feature
-
-    @cached_property
-    def _posteriors(self) -> list[DifferentiablePosterior]:
-        return [DifferentiablePosterior(processes) for processes, _, _ in self._models]
 
 
 def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dre_plugins.engine.acquisition import log_expected_improvement
+from dre_plugins.recommend.conditioned import Conditioned
 from dre_plugins.recommend.constraints import Constraint
 from dre_plugins.recommend.gain_weights import CostModel, Feasibility
 from dre_plugins.recommend.proposers.improvement import MixtureImprovement
@@ -14,19 +14,18 @@ from dre_plugins.recommend.universal_prior import network_for
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.base import Array
 from dre_plugins.universal.derivatives import DifferentiablePosterior
-from dre_plugins.universal.processes import Processes
 
 SPACE = SearchSpace({f"x{i}": Float(0.0, 1.0) for i in range(4)})
 STEP = 1e-6
 
 
-def conditioned(n_trials: int) -> tuple[Array, Processes, torch.Tensor]:
+def conditioned(n_trials: int) -> tuple[Array, Conditioned]:
     """Return trials `[N, D]`, and likely processes that are conditioned on them."""
     trials = np.random.default_rng(n_trials).random((n_trials, 4))
     values = torch.from_numpy(-np.square(trials - 0.4).sum(1))
     targets = (values - values.mean()) / values.std()
     processes, log_weights = network_for(SPACE)(torch.from_numpy(trials)[None], targets[None], 4.0)
-    return trials, *processes.likely(log_weights)
+    return trials, Conditioned(targets, *processes.likely(log_weights))
 
 
 def candidates(trials: Array) -> Array:
@@ -49,8 +48,8 @@ def differences(values: Callable[[Array], Array], features: Array) -> Array:
 
 @pytest.mark.parametrize("n_trials", [3, 40])
 def test_predictions_are_those_of_the_processes(n_trials: int) -> None:
-    trials, processes, _ = conditioned(n_trials)
-    features = candidates(trials)
+    trials, objective = conditioned(n_trials)
+    features, processes = candidates(trials), objective.processes
     means, variances, derivatives = DifferentiablePosterior(processes)(features)
     expected = processes.posterior(torch.from_numpy(features)[None])
     np.testing.assert_allclose(means, expected[0][0].numpy(), rtol=1e-6, atol=1e-8)
@@ -68,15 +67,13 @@ def test_predictions_are_those_of_the_processes(n_trials: int) -> None:
 # Below, among and far beyond the targets of the trials, which have a variance of 1.
 @pytest.mark.parametrize("best", [-1.0, 2.0, 60.0])
 def test_improvements_are_those_of_the_proposer(best: float) -> None:
-    trials, processes, log_weights = conditioned(12)
+    trials, objective = conditioned(12)
+    features, improvement = candidates(trials), MixtureImprovement(objective, best)
 
     def logs(features: Array) -> Array:
-        means, variances = processes.posterior(torch.from_numpy(features)[None])
-        of_processes = log_expected_improvement(means[0], variances[0].sqrt(), best)
-        return torch.logsumexp(log_weights + of_processes, 0).numpy()
+        return improvement.logs(torch.from_numpy(features)).numpy()
 
-    features = candidates(trials)
-    found, derivatives = MixtureImprovement(processes, log_weights, best)(features)
+    found, derivatives = improvement.with_derivatives(features)
     np.testing.assert_allclose(found, logs(features), rtol=1e-6)
     wanted = differences(logs, features)
     np.testing.assert_allclose(derivatives, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())

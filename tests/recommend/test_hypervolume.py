@@ -6,13 +6,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.proposers.hypervolume import SOFTNESS, Gain, HypervolumeProposer
+from dre_plugins.recommend.proposers.gain import SOFTNESS, Gain
+from dre_plugins.recommend.proposers.hypervolume import HypervolumeProposer
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.space import Categorical, Float, SearchSpace
 from dre_plugins.space.rules import Rule
@@ -88,9 +90,10 @@ def test_samples_have_means_and_deviations_of_the_mixtures() -> None:
     weights, rng = GainWeights.of(evidence), np.random.default_rng(0)
     proposer = HypervolumeProposer(UNIVERSAL, evidence, expectation, search, weights, rng)
     units = rng.random((200, 2))
-    samples = proposer._samples(proposer._features(units))
+    features = torch.from_numpy(PLANE.features(units)).double()
+    samples = proposer._samples.of(proposer._objectives, features)
     for drawn, objective in zip(samples, proposer._objectives, strict=True):
-        means, deviations = objective.posterior(proposer._features(units))
+        means, deviations = objective.posterior(features)
         shares = objective.log_weights.exp()
         mean = (shares * means).sum(0)
         deviation = (shares * (deviations**2 + (means - mean) ** 2)).sum(0).sqrt().numpy()

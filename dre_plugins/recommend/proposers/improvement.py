@@ -8,30 +8,38 @@ import numpy as np
 import torch
 from scipy.special import erfcx, ndtr
 
+from dre_plugins.engine.acquisition import log_expected_improvement
+from dre_plugins.recommend.conditioned import BLOCK, Conditioned
 from dre_plugins.space.base import Array
-from dre_plugins.universal.derivatives import DifferentiablePosterior, mixed
-from dre_plugins.universal.processes import Processes
+from dre_plugins.universal.derivatives import mixed
 
 
 class MixtureImprovement:
     """Compute the logarithm of the improvement on `best` that a mixture expects.
 
     Args:
-        processes: The processes, conditioned on the trials of one task.
-        log_weights: Logarithms of their weights `[H, 1]`.
+        conditioned: The mixture, conditioned on the trials of one task.
         best: Target of the incumbent; larger is better.
     """
 
-    def __init__(self, processes: Processes, log_weights: torch.Tensor, best: float) -> None:
-        self._posterior = DifferentiablePosterior(processes)
-        self._log_weights = log_weights.numpy()
+    def __init__(self, conditioned: Conditioned, best: float) -> None:
+        self._conditioned = conditioned
         self._best = best
 
-    def __call__(self, features: Array) -> tuple[Array, Array]:
+    def logs(self, features: torch.Tensor) -> torch.Tensor:
+        """Return the logarithms `[C]` at features `[C, D]`."""
+        parts = []
+        for part in features.split(BLOCK):
+            means, deviations = self._conditioned.posterior(part)
+            of_processes = log_expected_improvement(means, deviations, self._best)
+            parts.append(torch.logsumexp(self._conditioned.log_weights + of_processes, 0))
+        return torch.cat(parts)
+
+    def with_derivatives(self, features: Array) -> tuple[Array, Array]:
         """Return the logarithms `[C]` at features `[C, D]`, and their derivatives `[C, D]`."""
-        means, variances, derivatives = self._posterior(features)
+        means, variances, derivatives = self._conditioned.differentiable(features)
         logs, by_mean, by_variance = log_improvements(means, variances, self._best)
-        total, shares = mixed(logs + self._log_weights)
+        total, shares = mixed(logs + self._conditioned.log_weights.numpy())
         return total, derivatives(shares * by_mean, shares * by_variance)
 
 
