@@ -36,6 +36,17 @@ def objective(trial) -> float:
     return loss({"lr": lr, "layers": trial.suggest_int("layers", 1, 8)})
 
 
+def optimize(n_trials: int, *, name="present", seed=0, storage=None, sampler=None, **options):
+    """Run trials of a study of Optuna, which goes on if the storage has it."""
+    from optuna_worker import optimized
+
+    from dre_plugins import DRESampler
+
+    sampler = sampler or DRESampler(seed=seed, **options)
+    of_study = {"study_name": name, "storage": storage, "load_if_exists": True}
+    return optimized(sampler, objective, n_trials, **of_study)
+
+
 def write_study(
     memory: Memory, study: str, n_trials: int = 12, space: SearchSpace = SPACE, sign: float = 1.0
 ) -> None:
