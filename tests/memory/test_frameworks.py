@@ -10,24 +10,12 @@ import numpy as np
 import optuna
 import pytest
 from optuna_worker import open_storage, optimized, params_of
-from remembered import (
-    SPACE,
-    files_of,
-    header,
-    loss,
-    objective,
-    optimize,
-    tune,
-    write_studies,
-    write_study,
-)
+from remembered import DAY, files_of, loss, objective, optimize, tune, write_studies, write_study
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import read_study
 
 pytestmark = pytest.mark.usefixtures("small_priors")
-
-DAY = header().dated.removeprefix("a (").removesuffix(")")
 
 
 # ---- Optuna
@@ -275,7 +263,6 @@ def test_what_optuna_tuned_helps_ray_tune(memory):
     search.on_trial_complete("a", {"loss": loss(config), "training_iteration": 1})
     names = {(e.header.framework, e.header.name, e.n_trials) for e in memory.index().entries}
     assert names == {("optuna", "present", 25), ("ray-tune", "loss", 1)}
-    assert set(SPACE.names) == {"lr", "layers"}
 
 
 @pytest.mark.ray

@@ -25,6 +25,9 @@ def header(
     return Header(study=study, name=name, framework="tests", directions=directions, began=1000.0)
 
 
+DAY = header().dated.removeprefix("a (").removesuffix(")")
+
+
 def loss(configuration, best: float = 0.03) -> float:
     lr = abs(np.log10(configuration["lr"]) - np.log10(best))
     return lr + 0.1 * abs(configuration["layers"] - 4)
