@@ -30,15 +30,15 @@ help:
 
 # Each worker computes on one core; make test WORKERS=1 is one after the other.
 WORKERS ?= auto
+TESTS ?= not slow and not slower
 test: export OMP_NUM_THREADS = 1
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "$(TESTS)"
 
 # make test-slow SLOW="slow and not ray": some of them
 SLOW ?= slow or slower
-test-slow: export OMP_NUM_THREADS = 1
-test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --timeout 600 -m "$(SLOW)"
+test-slow:
+	$(MAKE) test TESTS="$(SLOW)"
 
 # Measure which tests take half a second or more, on an idle machine.
 slower-tests: export OMP_NUM_THREADS = 1

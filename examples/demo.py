@@ -319,10 +319,10 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--picture", default="demo.png")
-    parser.add_argument("--quick", action="store_true", help="2 seeds, all studies of 6 trials")
+    parser.add_argument("--quick", action="store_true", help="1 seed, all studies of 6 trials")
     options = parser.parse_args()
     if options.quick:
-        options.seeds, options.trials = 2, 6
+        options.seeds, options.trials = 1, 6
     if min(options.seeds, options.trials, options.jobs) < 1:
         parser.error("at least 1 seed, 1 trial and 1 job are needed")
 

@@ -29,12 +29,19 @@ FEW_CANDIDATES = {"adapters", "cli", "memory", "properties", "reliability"}
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of `slower.txt`, unless tests are named, which always run."""
-    if not any("::" in argument for argument in config.args):
-        slower = {*Path(__file__).with_name("slower.txt").read_text().split()}
-        for item in items:
-            if item.nodeid.split("[")[0] in slower:
-                item.add_marker("slower")
+    """Mark the tests of `slower.txt`, unless tests are named, which always run.
+
+    They and the slow ones have ten minutes, unless a mark or the command line says otherwise.
+    """
+    is_named = any("::" in argument for argument in config.args)
+    slower = {*Path(__file__).with_name("slower.txt").read_text().split()}
+    for item in items:
+        if item.nodeid.split("[")[0] in slower and not is_named:
+            item.add_marker("slower")
+        marks = {mark.name for mark in item.iter_markers()}
+        if marks & {"slow", "slower"} and not marks & {"timeout"}:
+            if config.getoption("timeout") is None:
+                item.add_marker(pytest.mark.timeout(600))
 
 
 def pytest_collection_finish() -> None:

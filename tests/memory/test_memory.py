@@ -268,6 +268,7 @@ def test_a_worker_that_cannot_wait_trains_the_same(memory, trainings, monkeypatc
     tune(memory, 0)
     (prior,) = memory.priors.glob("*.safetensors")
     before = Prior.load(prior).ensemble.parameters
+    assert Prior.load(prior).ensemble.settings.hidden == (16, 16)  # of `small_priors`
     prior.unlink()
     monkeypatch.setattr(priors, "SECONDS_TO_WAIT", 0.01)
     with filelock.FileLock(prior.with_suffix(".lock")):

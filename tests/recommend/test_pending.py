@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from presets import TINY
+from presets import TINY, of_steps
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import TrialState
@@ -117,10 +117,11 @@ def test_a_large_batch_believes_no_more_than_many_running_trials(sizes) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prior", ["universal", None])
 def test_a_batch_begins_like_a_smaller_one(prior) -> None:
-    small, large = study_with(0, prior=prior), study_with(0, prior=prior)
+    settings = Settings(preset=of_steps(10))  # all but the length of fits is the default
+    small, large, again = (study_with(0, prior=prior, settings=settings) for _ in range(3))
     begun = large.ask_batch(2 * N_TOGETHER + 1)
     assert begun[:N_TOGETHER] == small.ask_batch(N_TOGETHER)
-    assert begun == study_with(0, prior=prior).ask_batch(2 * N_TOGETHER + 1)
+    assert begun == again.ask_batch(2 * N_TOGETHER + 1)
 
 
 @pytest.mark.parametrize("prior", ["universal", None])

@@ -25,6 +25,9 @@ def header(
     return Header(study=study, name=name, framework="tests", directions=directions, began=1000.0)
 
 
+DAY = header().dated.removeprefix("a (").removesuffix(")")
+
+
 def loss(configuration, best: float = 0.03) -> float:
     lr = abs(np.log10(configuration["lr"]) - np.log10(best))
     return lr + 0.1 * abs(configuration["layers"] - 4)
@@ -34,6 +37,17 @@ def objective(trial) -> float:
     """Return the same loss of a trial of Optuna."""
     lr = trial.suggest_float("lr", 1e-4, 1.0, log=True)
     return loss({"lr": lr, "layers": trial.suggest_int("layers", 1, 8)})
+
+
+def optimize(n_trials: int, *, name="present", seed=0, storage=None, sampler=None, **options):
+    """Run trials of a study of Optuna, which goes on if the storage has it."""
+    from optuna_worker import optimized
+
+    from dre_plugins import DRESampler
+
+    sampler = sampler or DRESampler(seed=seed, **options)
+    of_study = {"study_name": name, "storage": storage, "load_if_exists": True}
+    return optimized(sampler, objective, n_trials, **of_study)
 
 
 def write_study(

@@ -8,7 +8,7 @@ import torch
 from lists_of_tasks import SCORER
 
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
-from dre_plugins.transfer import training
+from dre_plugins.transfer import prior as prior_module
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
@@ -28,9 +28,10 @@ DEFAULTS = {"max_depth": 6}
 
 def let_them_be_small(set_attribute=setattr) -> None:
     """Let priors of few past tasks be small networks, which are trained in a tenth of a second."""
-    set_attribute(training, "SCORER", replace(training.SCORER, n_members=4, hidden=(16, 16)))
+    scorer = replace(prior_module.SCORER, n_members=4, hidden=(16, 16))
+    set_attribute(prior_module, "SCORER", scorer)
     settings = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=2, list_length=40)
-    set_attribute(training, "FEW_TASKS", settings)
+    set_attribute(prior_module, "FEW_TASKS", settings)
 
 
 def drawn(space: SearchSpace, n: int = 30, seed: int = 0) -> np.ndarray:

@@ -1,0 +1,130 @@
+"""A study starts from the others of its storage: `past_studies="storage"`, of Optuna."""
+
+import logging
+from datetime import timezone
+
+import optuna
+import pytest
+from optuna_worker import STORAGES, open_storage, optimized, params_of
+from remembered import objective, optimize, write_studies
+
+from dre_plugins import DRESampler
+
+pytestmark = pytest.mark.usefixtures("small_priors")
+
+
+@pytest.fixture(params=STORAGES)
+def storage(request, tmp_path):
+    return open_storage(f"{request.param}{tmp_path / 'studies'}")
+
+
+def add_past(storage, name, n_trials=10, objective=objective):
+    sampler = optuna.samplers.RandomSampler(seed=1)
+    return optimized(sampler, objective, n_trials, study_name=name, storage=storage)
+
+
+def test_the_other_studies_of_the_storage_are_learnt_from(storage, caplog):
+    past = add_past(storage, "past")
+    running = add_past(storage, "running", 10)
+    running.ask()
+    with caplog.at_level(logging.INFO, "optuna.dre_plugins"):
+        study = optimize(4, storage=storage, past_studies="storage")
+    assert sum("Learning from" in message for message in caplog.messages) == 1
+    first = study.sampler.explain(study, 0)
+    assert (first.source, first.past_studies) == ("prior", "past, running")
+    for number in (0, 3):
+        # Odd suggestions are made without what was found.
+        options = {} if number % 2 else {"past_studies": [past, running]}
+        again = optuna.create_study(sampler=DRESampler(seed=0, **options))
+        again.add_trials(study.trials[:number])
+        again.optimize(objective, n_trials=1)
+        assert params_of(again) == params_of(study)[: number + 1]
+
+
+def test_what_is_tuned_meanwhile_changes_nothing(tmp_path):
+    def run(interrupted):
+        url = f"sqlite:///{tmp_path / str(interrupted)}.db"
+        add_past(url, "past")
+        optimize(3, storage=url, past_studies="storage")
+        if interrupted:
+            add_past(url, "meanwhile")
+            optuna.copy_study(
+                from_study_name="present", from_storage=url, to_storage=url, to_study_name="copy"
+            )
+        return optimize(3, storage=url, past_studies="storage")
+
+    assert params_of(run(True)) == params_of(run(False))
+
+
+def test_a_copy_does_not_learn_from_its_original(tmp_path):
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    optimize(6, storage=url, name="original")
+    optuna.copy_study(
+        from_study_name="original", from_storage=url, to_storage=url, to_study_name="present"
+    )
+    study = optimize(1, storage=url, past_studies="storage")
+    straight = optimize(7, name="straight")
+    assert params_of(study) == params_of(straight)
+
+
+def test_times_may_have_zones(storage):
+    past = add_past(storage, "past")
+    ended = optuna.create_study(study_name="zones", storage=storage)
+    for trial in past.trials:
+        trial.datetime_start = trial.datetime_start.astimezone(timezone.utc)
+        trial.datetime_complete = trial.datetime_complete.astimezone(timezone.utc)
+        ended.add_trial(trial)
+    study = optimize(1, storage=storage, past_studies="storage")
+    assert "zones" in study.sampler.explain(study, 0).past_studies
+
+
+@pytest.mark.parametrize("step", ["load_study", "Study.get_trials"])
+def test_a_study_that_is_deleted_while_it_is_read_is_left_out(storage, step, monkeypatch):
+    for name in ("kept", "deleted"):
+        add_past(storage, name)
+    owner, name = (optuna.Study, "get_trials") if "." in step else (optuna, step)
+    original = getattr(owner, name)
+
+    def after_deletion(*arguments, **options):
+        names = optuna.get_all_study_names(storage)
+        if "deleted" in names:
+            optuna.delete_study(study_name="deleted", storage=storage)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, after_deletion)
+    study = optimize(1, storage=storage, past_studies="storage")
+    assert study.sampler.explain(study, 0).past_studies == "kept"
+
+
+def test_of_studies_that_contradict_each_other_the_nearest_are_learnt_from():
+    """A rate was a number once and a word once, and the present study has the number."""
+
+    def other(trial):
+        return len(trial.suggest_categorical("lr", ["low", "high"])) + trial.suggest_int(
+            "layers", 1, 8
+        )
+
+    storage = optuna.storages.InMemoryStorage()
+    add_past(storage, "word", objective=other)
+    add_past(storage, "number")
+    study = optimize(3, storage=storage, past_studies="storage")
+    assert study.sampler.explain(study, 0).past_studies == "number"
+
+
+def test_a_storage_without_studies_that_say_anything_is_as_good_as_none(storage):
+    add_past(storage, "single", 1)
+    add_past(storage, "equal", objective=lambda trial: 0.0 * objective(trial))
+    study = optimize(3, storage=storage, past_studies="storage")
+    assert params_of(study) == params_of(optimize(3))
+
+
+@pytest.mark.parametrize("options", [{"memory": True}, {"past_studies": "storage"}])
+def test_optuna_trials_that_contradict_past_studies_do_without_them(memory, options, monkeypatch):
+    monkeypatch.setenv("DRE_MEMORY", str(memory.path))
+    storage = optuna.storages.InMemoryStorage()
+    write_studies(memory, "abc", 30, sign=-1.0)
+    for past in "abc":
+        add_past(storage, past, 30, lambda trial: -objective(trial))
+    sampler = DRESampler(seed=0, **options)
+    optimize(12, storage=storage, sampler=sampler)
+    assert sampler.stats["memory_contradicted"] == 4  # numbers 2, 4, 6 and 8
