@@ -1,4 +1,4 @@
-"""Objectives of `studies_of_pipelines`: learners of scikit-learn, and LightGBM on a series."""
+"""Objectives of `pipeline_spaces`: learners of scikit-learn, and LightGBM on a series."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUARTERLY = ("realgdp", "unemp", "cpi", "m1", "tbilrate")
 
 
 @cache
-def _folds(name: str, encoder: str) -> list[tuple[np.ndarray, ...]]:
+def _folds(name: str, encoder: str) -> list[Any]:
     """Return encoded inputs and classes of each fold, to train on and to test."""
     from sklearn.model_selection import StratifiedKFold
     from sklearn.preprocessing import OneHotEncoder, TargetEncoder
@@ -39,10 +39,12 @@ def _folds(name: str, encoder: str) -> list[tuple[np.ndarray, ...]]:
             one_hot = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
             encoded = one_hot.fit(codes[train]).transform(codes)
         elif encoder == "mean":
-            encoded = TargetEncoder(random_state=0).fit(codes[train], classes[train]).transform(codes)
+            encoded = (
+                TargetEncoder(random_state=0).fit(codes[train], classes[train]).transform(codes)
+            )
         elif encoder == "count":
             counts = [np.bincount(column[train].astype(int), minlength=999) for column in codes.T]
-            encoded = np.stack([n[c.astype(int)] for n, c in zip(counts, codes.T)], 1)
+            encoded = np.stack([n[c.astype(int)] for n, c in zip(counts, codes.T, strict=True)], 1)
         columns = np.hstack([numbers, encoded])
         columns = columns[:, columns[train].std(0) > 0]
         folds.append((columns[train], classes[train], columns[test], classes[test]))
@@ -50,7 +52,7 @@ def _folds(name: str, encoder: str) -> list[tuple[np.ndarray, ...]]:
 
 
 @cache
-def _prepared(name: str, encoder: str, scaler: str) -> list[tuple[np.ndarray, ...]]:
+def _prepared(name: str, encoder: str, scaler: str) -> list[Any]:
     """Return the folds scaled, and the order of their columns by the F statistic."""
     from sklearn.feature_selection import f_classif
     from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
@@ -81,7 +83,7 @@ def fold_score(
     from sklearn.svm import SVC
 
     makers: dict[str, Any] = {
-        "logistic": lambda: LogisticRegression(max_iter=100, **given),
+        "logistic": lambda: LogisticRegression(max_iter=100, random_state=0, **given),
         "trees": lambda: ExtraTreesClassifier(15, random_state=0, **given),
         "neighbours": lambda: KNeighborsClassifier(**given),
         "vectors": lambda: SVC(**given),
