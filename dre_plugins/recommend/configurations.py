@@ -38,7 +38,7 @@ def _domain_of(name: str, given: Domain | Sequence[Any], ordered: bool) -> Domai
     remedy = "a domain of dre_plugins.space, such as Float(0.0, 1.0), or a list of choices"
     require(is_list and not is_range, f"Parameter {name!r}", given, remedy)
     with naming_parameter(name):
-        return ordered_choices(given) if ordered else Categorical(given)  # type: ignore[arg-type]
+        return ordered_choices(given, name) if ordered else Categorical(given)  # type: ignore[arg-type]
 
 
 def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, str]:

@@ -39,6 +39,7 @@ class Settings:
             suggestion is bounded.
         order_numeric_choices: Whether choices that are numbers in ascending order are treated as
             ordered, in frameworks and in lists of choices; in a `SearchSpace`, use `Ordinal`.
+            Positions 0, 1, 2, … of a parameter whose name ends in "idx" or "index" never are.
 
     Raises:
         ValueError: If a setting is invalid, or there is no such device.

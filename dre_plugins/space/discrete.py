@@ -184,18 +184,24 @@ class Constant(_Listed):
         return np.empty((len(units), 0))
 
 
-def ordered_choices(choices: Iterable[Any]) -> Domain:
+def ordered_choices(choices: Iterable[Any], name: str = "") -> Domain:
     """Return `Ordinal` for two or more numbers in increasing order, else `Categorical`.
+
+    The numbers 0, 1, 2, … of a parameter whose name ends in "idx" or "index" are positions in a
+    list, such as those of mlforecast, and have no order (lab/2026-11-28-studies-of-pipelines.md).
 
     >>> ordered_choices([16, 32, 64])
     Ordinal(values=(16, 32, 64), spacing='equal')
     >>> ordered_choices(["adam", "sgd"])
     Categorical(choices=('adam', 'sgd'))
+    >>> ordered_choices(range(3), "lags_idx")
+    Categorical(choices=(0, 1, 2))
     """
     values = _as_tuple("choices", choices)
-    if len(values) >= 2 and _increasing_numbers(values):
-        return Ordinal(values)
-    return Categorical(values)
+    is_ordered = len(values) >= 2 and _increasing_numbers(values)
+    if is_ordered and name.lower().endswith(("idx", "index")):
+        is_ordered = values != tuple(range(len(values)))
+    return Ordinal(values) if is_ordered else Categorical(values)
 
 
 def _increasing_numbers(values: tuple[Any, ...]) -> bool:

@@ -104,6 +104,19 @@ class TestOrdinal:
     def test_ordered_choices(self, values: list[Any], kind: type) -> None:
         assert type(ordered_choices(values)) is kind
 
+    @pytest.mark.parametrize(
+        ("name", "values", "kind"),
+        [
+            ("target_transforms_idx", range(7), Categorical),
+            ("model/estimatorIndex", [0, 1, 2], Categorical),
+            ("lags_idx", [0, 2, 4], Ordinal),
+            ("refractive_index", [1, 2, 3], Ordinal),
+            ("n_layers", [0, 1, 2], Ordinal),
+        ],
+    )
+    def test_positions_in_a_list_have_no_order(self, name: str, values: Any, kind: type) -> None:
+        assert type(ordered_choices(values, name)) is kind
+
 
 class TestDegenerate:
     @pytest.mark.parametrize(

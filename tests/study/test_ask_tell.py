@@ -102,6 +102,7 @@ def test_choices_that_cannot_be_searched_are_refused_by_the_name_of_their_parame
             ValueError, match=r"'x' must be a domain .*Float\(0\.0, 1\.0\), or a list"
         ):
             AskTell({"x": wrong})
+    assert AskTell({"idx": [0, 1, 2]}).space.domains["idx"] == Categorical((0, 1, 2))
     settings = Settings(order_numeric_choices=False)
     assert AskTell({"x": [1, 2]}, settings=settings).space.domains["x"] == Categorical((1, 2))
 

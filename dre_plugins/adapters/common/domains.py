@@ -12,9 +12,9 @@ from dre_plugins.space import Categorical, Domain, UnsupportedDomainError, order
 _ON_GRID = Fraction(1, 10**9)  # of a step that is no integer; 0.3 / 0.1 is not quite 3
 
 
-def choice_of(choices: tuple[Any, ...], *, ordered: bool) -> Domain:
+def choice_of(name: str, choices: tuple[Any, ...], *, ordered: bool) -> Domain:
     """Return the domain of choices: ordinal for ascending numbers if these are to be ordered."""
-    return ordered_choices(choices) if ordered else Categorical(choices)
+    return ordered_choices(choices, name) if ordered else Categorical(choices)
 
 
 def holds(item: object, is_domain: Callable[[object], bool]) -> bool:

@@ -43,7 +43,7 @@ def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
             _check_choices(domain, choices)
             if isinstance(domain, syne_tune.Ordinal):
                 return Ordinal(choices)
-            return choice_of(choices, ordered=ordered)
+            return choice_of(name, choices, ordered=ordered)
         if holds(domain, lambda part: isinstance(part, syne_tune.Domain)):
             raise UnsupportedDomainError(
                 f"{domain!r} is not supported; use Float, Integer, Categorical, Ordinal or "

@@ -190,9 +190,11 @@ def test_several_parameters_out_of_their_ranges_are_chosen_again_at_once(
 
 def test_numeric_choices_may_be_left_unordered() -> None:
     space = {"size": CategoricalDistribution([16, 32, 64])}
+    space["lags_idx"] = CategoricalDistribution(range(7))
     for ordered, kind in ((True, Ordinal), (False, Categorical)):
         space_ = learnt_space(space, [], [], ordered)[0]
         assert isinstance(space_.domains["size"], kind)
+        assert isinstance(space_.domains["lags_idx"], Categorical)
     sampler = DRESampler(seed=0, settings=Settings(order_numeric_choices=False))
     study = optimized(sampler, lambda t: t.suggest_categorical("size", [16, 32, 64]), 3)
     assert {trial.params["size"] for trial in study.trials} == {16, 32, 64}

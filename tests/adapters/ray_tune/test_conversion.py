@@ -111,8 +111,10 @@ def test_numpy_choices_come_back_as_they_were() -> None:
 
 def test_choices_of_ascending_numbers_are_ordered_unless_told_otherwise() -> None:
     space = {"x": tune.choice([16, 32, 64]), "y": tune.choice([3, 1, 2])}
+    space["idx"] = tune.choice([0, 1, 2])
     assert ParamSpace.of(space).space.domains["x"] == Ordinal((16, 32, 64))
     assert ParamSpace.of(space).space.domains["y"] == Categorical((3, 1, 2))
+    assert ParamSpace.of(space).space.domains["idx"] == Categorical((0, 1, 2))
     plain = ParamSpace.of(space, ordered=False)
     assert plain.space.domains["x"] == Categorical((16, 32, 64))
 
