@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-DATA = "/work/shared/data/tabular/datasets.npz"
+DATA = os.environ.get("DATASETS", "datasets.npz")  # of the tabular data sets
 N_ROWS, N_FOLDS, N_TEST = 300, 3, 30
 QUARTERLY = ("realgdp", "unemp", "cpi", "m1", "tbilrate")
 

@@ -1,6 +1,6 @@
 """Studies of pipelines, forecasts and toys whose categories matter, with several samplers.
 
-    PYTHONPATH=.:lab nice python lab/studies_of_pipelines.py run branches 0 16 runs.jsonl
+    DATASETS=FILE PYTHONPATH=.:lab python lab/studies_of_pipelines.py run branches 0 16 runs.jsonl
     PYTHONPATH=.:lab python lab/studies_of_pipelines.py report runs.jsonl
 
 The numbers are the first and last seed; each seed has the data set or series `seed % 8`. Names of
