@@ -78,15 +78,12 @@ class Samples:
         draws = _inside(sobol(3 * len(objectives), N_SAMPLES, rng))
         errors, shares, along = np.split(draws, 3, axis=1)
         vectors = ndtri(0.5 + 0.5 * along)
-        ends = [objective.log_weights[:, 0].exp().cumsum(0).numpy() for objective in objectives]
-        return cls(
-            vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
-            ndtri(errors).T,
-            [
-                np.searchsorted(*pair)
-                for pair in zip((e[:-1] for e in ends), shares.T, strict=True)
-            ],
-        )
+        directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        processes = []
+        for objective, column in zip(objectives, shares.T, strict=True):
+            ends = objective.log_weights[:, 0].exp().cumsum(0).numpy()
+            processes.append(np.searchsorted(ends[:-1], column))
+        return cls(directions, ndtri(errors).T, processes)
 
     def of(self, objectives: Sequence[Conditioned], features: torch.Tensor) -> Array:
         """Return samples `[O, S, C]` of what the objectives predict at features `[C, D]`."""
