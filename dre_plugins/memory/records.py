@@ -86,19 +86,20 @@ class Recorder:
     """Write the record of one study in one process.
 
     The file is created with the first trial, under a unique name. It is only appended to and not
-    kept open. If the study is copied to another process, that begins a file of its own.
+    kept open. In another process the study begins a file of its own. Recorders of one study and
+    process share a file, as a worker of joblib gets another copy of a sampler with each trial.
     """
 
     def __init__(self, folder: Path, header: Header) -> None:
         self._folder = folder
         self._header = header
-        self._lock = RLock()  # a garbage collection during `write` may end another searcher
         self._rest_until = 0.0
         self._latest = 0.0  # time of the last trial
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._record = _Record(self._folder, self._header)
+        key = os.getpid(), self._folder, self._header.study
+        self._record = _records.setdefault(key, _Record(self._folder, self._header))
         self._stopped: dict[int, Trial | None] = {}  # as noted last, None if it was not stopped
         weakref.finalize(self, self._record.end)  # at the study's end
 
@@ -121,9 +122,9 @@ class Recorder:
         trial could not be written, or that this was not even tried, see `REST`; it is tried again
         with the next trial and at the study's end.
         """
-        with self._lock:
-            if self._record.process != os.getpid():  # after a fork
-                self._begin_anew()
+        if self._record.process != os.getpid():  # after a fork
+            self._begin_anew()
+        with self._record.lock:
             if is_stopped and self._stopped.get(number) == trial:
                 return
             self._latest = max(self._latest, time.time())  # a clock may be set back
@@ -147,6 +148,7 @@ class _Record:
 
     def __init__(self, folder: Path, header: Header) -> None:
         self.process = os.getpid()
+        self.lock = RLock()  # a garbage collection during `write` may end another searcher
         self._folder = folder
         self._header = header
         self._path: Path | None = None
@@ -206,12 +208,15 @@ class _Record:
         """
         if self.process != os.getpid():
             return
-        with suppress(OSError):  # the study has ended; trials not written were warned of
+        with self.lock, suppress(OSError):  # the study ended; trials not written were warned of
             if self._trials:
                 self.write()
             if self._path is not None:
                 with self._path.open("rb") as file:
                     os.fsync(file.fileno())
+
+
+_records: dict[tuple[int, Path, str], _Record] = {}  # by process, folder and study
 
 
 def identity_of(task: Task) -> str:

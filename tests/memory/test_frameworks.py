@@ -1,6 +1,7 @@
 """All frameworks write to one memory and start from it."""
 
 import copy
+import os
 import pickle
 import time
 from datetime import datetime, timedelta
@@ -96,7 +97,7 @@ def test_its_first_parameter_may_have_another_name(memory):
     assert abs(np.log10(study.trials[0].params["learning_rate"] / 0.03)) < 0.5
 
 
-def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_path):
+def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_path, monkeypatch):
     """Whatever was tuned meanwhile; and its records are those of one study."""
     write_study(memory, "past", 20)
     elsewhere = Memory(tmp_path / "elsewhere")
@@ -105,6 +106,7 @@ def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_p
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     optimize(3, memory=memory, storage=storage)
     write_study(memory, "meanwhile", 20, sign=-1.0)
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as in another process
     resumed = optimize(3, memory=memory, storage=storage)
     assert params_of(resumed) == params_of(straight)
     (entry,) = [e for e in memory.index().entries if e.header.name == "present"]
@@ -112,13 +114,14 @@ def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_p
     assert sorted(read_study(entry.files).trials) == [0, 1, 2, 3, 4, 5]
 
 
-def test_workers_that_begin_together_record_one_study(memory):
+def test_workers_that_begin_together_record_one_study(memory, monkeypatch):
     """The trial that is stored second started first, as workers that race may do."""
     storage = optuna.storages.InMemoryStorage()
     study = optimize(1, memory=memory, storage=storage)
     second = copy.deepcopy(study.trials[0])
     second.datetime_start -= timedelta(milliseconds=5)
     study.add_trial(second)
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as in another process
     optimize(1, memory=memory, storage=storage)
     (entry,) = memory.index().entries
     assert len(entry.files) == 2

@@ -1,6 +1,7 @@
 """A study learns from those before it, and no trouble with the memory ends it."""
 
 import logging
+import os
 import pickle
 from pathlib import Path
 from unittest.mock import Mock
@@ -114,12 +115,14 @@ def test_all_that_ends_is_recorded(memory):
     assert read.history() == expected
 
 
-def test_a_resumed_study_goes_on_as_if_it_had_not_stopped(memory):
+def test_a_resumed_study_goes_on_as_if_it_had_not_stopped(memory, monkeypatch):
     elsewhere = Memory(memory.path.with_name("elsewhere"))
     for place in (memory, elsewhere):
         write_study(place, "past")
     straight = tune(elsewhere, 6)
-    resumed = continued(pickle.loads(pickle.dumps(tune(memory, 3))), 3)
+    stopped = pickle.dumps(tune(memory, 3))
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as in another process
+    resumed = continued(pickle.loads(stopped), 3)
     assert configurations(resumed) == configurations(straight)
     assert len(files_of(memory)) == 3  # the past one, and two parts of the study
     assert {entry.n_trials for entry in memory.index().entries} == {6, 12}

@@ -120,6 +120,7 @@ def test_a_task_ranks_violations_with_failures_and_stopped_trials_by_their_repor
 
 def test_records_of_several_processes_are_merged(memory, monkeypatch):
     write(memory, [Trial(AT, COMPLETE, 1.0)])
+    monkeypatch.setattr(os, "getpid", lambda: -1)
     other = Recorder(memory.records, header())
     other.write(1, Trial(AT, COMPLETE, 2.0), SPACE)
     other.write(0, Trial(AT, COMPLETE, 3.0), SPACE)  # it ran again
@@ -130,13 +131,15 @@ def test_records_of_several_processes_are_merged(memory, monkeypatch):
     assert values == {0: 4.0, 1: 2.0}
 
 
-def test_a_copy_in_another_process_writes_to_its_own_file(memory):
+def test_copies_in_another_process_write_to_its_own_file(memory, monkeypatch):
     recorder = write(memory, [Trial(AT, COMPLETE, 1.0)])
     before = files_of(memory)[0].read_bytes()
-    pickle.loads(pickle.dumps(recorder)).write(1, Trial(AT, COMPLETE, 2.0), SPACE)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    for number in (1, 2):  # a worker of joblib gets a copy with each trial
+        pickle.loads(pickle.dumps(recorder)).write(number, Trial(AT, COMPLETE, 2.0), SPACE)
     assert len(files_of(memory)) == 2
     assert before in [path.read_bytes() for path in files_of(memory)]
-    assert len(read_study(files_of(memory)).trials) == 2
+    assert len(read_study(files_of(memory)).trials) == 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -222,8 +225,10 @@ def test_a_folder_that_answers_late_is_left_alone_for_a_while(memory, monkeypatc
             with pytest.raises(OSError, match="answer"):
                 recorder.write(number, Trial(AT, COMPLETE, 1.0), SPACE)
         assert len(tried) == 2
-        copied = pickle.loads(pickle.dumps(recorder))  # such as for another machine
-    copied.write(5, Trial(AT, COMPLETE, 1.0), SPACE)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: -1)  # as on another machine
+        copied = pickle.loads(pickle.dumps(recorder))
+        copied.write(5, Trial(AT, COMPLETE, 1.0), SPACE)
     assert sorted(read_study(files_of(memory)).trials) == [0, 5]
     del recorder  # the study's end
     assert sorted(read_study(files_of(memory)).trials) == [0, 1, 2, 3, 4, 5]
