@@ -78,7 +78,8 @@ examples: $(INSTALLED)
 		case $$example in \
 			*/demo.py|*/sorting.py) options=--quick;; \
 			*/memory.py) options="--trials 10";; \
-			*/shipped_prior.py|*/sinusoid_transfer.py|*/transfer_from_my_studies.py) options="--seeds 1";; \
+			*/shipped_prior.py|*/transfer_from_my_studies.py) options="--seeds 1 --trials 6";; \
+			*/sinusoid_transfer.py) options="--seeds 1";; \
 			*) options=;; \
 		esac; \
 		echo "== $$example"; MPLBACKEND=Agg $(BIN)/python $$example $$options || exit 1; \
