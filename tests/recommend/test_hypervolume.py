@@ -98,9 +98,8 @@ def test_samples_have_means_and_deviations_of_the_mixtures() -> None:
         mean = (shares * means).sum(0)
         deviation = (shares * (deviations**2 + (means - mean) ** 2)).sum(0).sqrt().numpy()
         assert abs(np.mean((drawn.mean(axis=0) - mean.numpy()) / deviation)) < 0.05
-        assert np.mean(drawn.std(axis=0) / deviation) == pytest.approx(
-            1.0, abs=0.15
-        )  # tails are rare
+        ratio = np.mean(drawn.std(axis=0) / deviation)  # a little below 1, as tails are rare
+        assert ratio == pytest.approx(1.0, abs=0.15)
 
 
 def test_the_universal_prior_proposes_from_the_fifth_trial_on() -> None:
@@ -111,7 +110,8 @@ def test_the_universal_prior_proposes_from_the_fifth_trial_on() -> None:
         assert (suggestion.explanation.predicted_rank is None) == (index < 4)
         trials.append(complete(suggestion.configuration))
     late = np.array([[trial.configuration["x"], trial.configuration["y"]] for trial in trials[8:]])
-    assert np.abs(late[:, 0] - late[:, 1]).max() < 0.25
+    distances = np.abs(late[:, 0] - late[:, 1])
+    assert distances.mean() < 0.1 and distances.max() < 0.25  # of random points .33 and .8
     assert late.min() < 0.35 and late.max() > 0.65
     assert recommender.stats["fallbacks"] == 0
 
@@ -124,10 +124,14 @@ def test_a_batch_spreads_along_the_front() -> None:
 
 def test_given_values_are_kept_and_the_others_fit_them() -> None:
     """Where x is given, all y from .2 to .8 are on the front."""
-    for x in (0.1, 0.5, 0.9):
-        (suggestion,) = suggested(history_of(25), fixed={"x": x})
-        assert suggestion.configuration["x"] == x
-        assert 0.1 < suggestion.configuration["y"] < 0.9
+    for n_trials, farthest in ((12, 0.2), (25, 0.1)):
+        distances = []
+        for x in (0.1, 0.5, 0.9):
+            (suggestion,) = suggested(history_of(n_trials), fixed={"x": x})
+            assert suggestion.configuration["x"] == x
+            y = suggestion.configuration["y"]
+            distances.append(abs(y - np.clip(y, 0.2, 0.8)))
+        assert max(distances) < farthest and np.mean(distances) < 0.1
 
 
 def test_what_is_violated_is_avoided_even_if_nothing_is_feasible() -> None:

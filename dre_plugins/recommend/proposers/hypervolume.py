@@ -66,6 +66,7 @@ class HypervolumeProposer:
             for column in np.concatenate([values, missing]).T
         ]
         self._samples = Samples.drawn(self._objectives, rng)
+        self._means: Array | None = None  # of the reference points `[O, 1, K]`
 
     def fantasize(self, pending: Units) -> None:
         """Condition the processes on pending trials `[U, P]` at their predicted values.
@@ -82,6 +83,7 @@ class HypervolumeProposer:
             for objective, targets in zip(self._objectives, expected.T, strict=True)
         ]
         self._search.forget()
+        self._means = None
 
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest expected gain of hypervolume."""
@@ -130,8 +132,10 @@ class HypervolumeProposer:
         """
         samples = self._samples.of(self._objectives, self._search.features(units))
         along = gain.along(samples)
-        expected = self._expected(self._search.reference).T[:, None]
-        ranks = ranks_against(torch.from_numpy(along), torch.from_numpy(gain.along(expected)))
+        if self._means is None:
+            self._means = self._expected(self._search.reference).T[:, None]
+        reference = torch.from_numpy(gain.along(self._means))
+        ranks = ranks_against(torch.from_numpy(along), reference)
         return float(ranks.mean()), float(ranks.std(correction=0))
 
 

@@ -65,6 +65,7 @@ class UniversalProposer:
             np.append(values, np.full(n_broken, np.nan)),
             np.append(observed.ranks, np.full(n_broken, FAILED_RANK)),
         )
+        self._means: torch.Tensor | None = None  # of the reference points `[H, K]`
 
     def fantasize(self, pending: Units) -> None:
         """Condition the processes on pending trials `[U, P]` at their predicted values.
@@ -77,6 +78,7 @@ class UniversalProposer:
         features = self._search.features(self._units)
         self._conditioned = self._conditioned.with_fantasies(features, expected)
         self._search.forget()
+        self._means = None
 
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest expected improvement."""
@@ -93,10 +95,12 @@ class UniversalProposer:
         The rank of the mean value would hide that a candidate is often chosen because few of the
         processes expect a very good value.
         """
-        reference = self._conditioned.means(self._search.features(self._search.reference))
+        if self._means is None:
+            reference = self._search.features(self._search.reference)
+            self._means = self._conditioned.means(reference)
         means, deviations = self._conditioned.posterior(self._search.features(units))
         nodes = means + deviations * torch.tensor(_NODES, dtype=means.dtype)
-        ranks = ranks_against(nodes, reference)
+        ranks = ranks_against(nodes, self._means)
         shares = self._conditioned.log_weights.exp() * torch.tensor(_SHARES, dtype=means.dtype)
         mean = (shares * ranks).sum()
         spread = (shares * (ranks - mean).square()).sum().sqrt()
