@@ -48,13 +48,18 @@ class Conditioned:
 
         Values and ranks `[N]` are those of `possible_targets`, of which the likeliest count.
         """
+        possible = possible_targets(values, ranks)
+        targets = torch.stack([part.values for part in possible])
+        log_factors, mean_variance = (
+            targets.new_tensor([getattr(part, name) for part in possible])
+            for name in ("log_factor", "mean_variance")
+        )
         with torch.inference_mode():
-            fits = [
-                (targets, *network(features[None], targets.values[None], targets.mean_variance))
-                for targets in possible_targets(values, ranks)
-            ]
-        targets, processes, log_weights = max(fits, key=_log_density)
-        return cls(targets.values, *processes.likely(log_weights))
+            repeated = features.expand(len(possible), -1, -1)
+            processes, log_weights = network(repeated, targets, mean_variance)
+            # log likelihoods of targets, as densities of the standardised values
+            likeliest = int((log_factors + processes.mixture_log_likelihood).argmax())
+            return cls(targets[likeliest], *processes.likely(log_weights, likeliest))
 
     def with_fantasies(self, features: torch.Tensor, targets: torch.Tensor) -> Conditioned:
         """Return the processes conditioned on further targets `[U]`.
@@ -116,9 +121,3 @@ def with_broken(units: Units, rule: Rule, elite: Units, rng: np.random.Generator
         return units
     broken = rule.broken(elite[:N_FAVOURED], N_MUTANTS, rng)[:N_BROKEN]
     return np.concatenate([units, rule.space.canonical(broken)])
-
-
-def _log_density(fit: tuple[Targets, Processes, torch.Tensor]) -> float:
-    """Return the log likelihood of targets, as a density of the standardised values."""
-    targets, processes, _ = fit
-    return targets.log_factor + float(processes.mixture_log_likelihood)

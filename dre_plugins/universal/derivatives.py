@@ -34,7 +34,7 @@ class DifferentiablePosterior:
         self._inverse = math.sqrt(5.0) * (-hypotheses.lengthscales[0]).exp().numpy()[:, None]
         self._amplitudes = hypotheses.amplitudes[0].exp().numpy()[:, None]
         self._trends = hypotheses.trends[0].exp().numpy()[:, None]  # [H, 1, 2 D]
-        self._mean_variance = hypotheses.mean_variance
+        self._mean_variance = hypotheses.mean_variance.item()
         self._trials = inputs.numpy() * self._inverse  # [H, N, D]
         self._squares = np.square(self._trials).sum(-1)[:, None]
         self._terms = terms(inputs[None])[0].numpy()  # [N, 2 D]

@@ -97,7 +97,7 @@ class UniversalPrior(nn.Module):
         self,
         features: Tensor,
         targets: Tensor,
-        mean_variance: float = 0.0,
+        mean_variance: Tensor | None = None,
         *,
         is_limited: bool = False,
     ) -> tuple[Processes, Tensor]:
@@ -106,7 +106,7 @@ class UniversalPrior(nn.Module):
         Args:
             features: Features of the trials `[B, N, D]`, from 0 to 1.
             targets: Targets of the trials `[B, N]`, see `universal.targets`.
-            mean_variance: Variance of the constant mean; at 0, as in training, the mean is 0.
+            mean_variance: Variance of the constant mean `[B]`; None, as in training: it is 0.
             is_limited: Whether values far from all trials are not expected to differ by more than
                 those of the trials: the amplitude is at most 1, and before `TREND_TRIALS` trials
                 there is no trend.
@@ -115,7 +115,9 @@ class UniversalPrior(nn.Module):
             The processes, and the logarithms of their weights `[B, H]`.
         """
         columns, task = self._read(features, targets)
-        hypotheses = replace(self._guess(columns, task), mean_variance=mean_variance)
+        hypotheses = self._guess(columns, task)
+        if mean_variance is not None:
+            hypotheses = replace(hypotheses, mean_variance=mean_variance[:, None])
         hypotheses = _limited(hypotheses, features.shape[1]) if is_limited else hypotheses
         for steps in zip(self.feature_steps, self.task_steps, strict=True):
             processes = Processes.conditioned(hypotheses, features, targets)
@@ -152,6 +154,7 @@ class UniversalPrior(nn.Module):
             (NOISE + REACH * noises).clamp(*NOISES),
             REACH * weights,
             outputs[..., -2:].clamp(-WARP, WARP),
+            columns.new_zeros(len(columns), 1),
         )
 
     def _refined(

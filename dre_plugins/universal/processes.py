@@ -13,7 +13,8 @@ Notation: `B` tasks, `H` processes of each, `N` trials, `C` candidates, `D` feat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -24,8 +25,46 @@ MIN_VARIANCE = 1e-6
 # Processes with a smaller weight are left out of predictions, which saves time.
 MIN_WEIGHT = 0.01
 OF_PROCESSES = ("lengthscales", "trends", "amplitudes", "noises", "weights")
+OF_TASKS = ("warps", "mean_variance")
 # Smallest distance of features from 0 and 1, where warps have no finite slope.
 MARGIN = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Matern:
+    """Hold what Matérn 5/2 covariances and their slopes are computed from, `[B, H, N, C]` each.
+
+    Intermediate results of functions here are overwritten, which takes half of the time.
+    """
+
+    distances: Tensor  # in lengthscales, times the root of 5
+    decays: Tensor  # exponentials of minus the distances
+
+    @classmethod
+    def between(cls, inputs: Tensor, others: Tensor, lengthscales: Tensor) -> Matern:
+        """Return those of inputs `[B, N, D]` and `[B, C, D]`, lengthscales as logarithms."""
+        inverse = math.sqrt(5.0) * (-lengthscales).exp()[:, :, None]
+        rows, columns = inputs[:, None] * inverse, others[:, None] * inverse
+        ones = torch.ones_like(rows[..., :1]), torch.ones_like(columns[..., :1])
+        rows = torch.cat([rows, rows.square().sum(-1, keepdim=True), ones[0]], -1)
+        squares = columns.square().sum(-1, keepdim=True)
+        columns = torch.cat([-2.0 * columns, ones[1], squares], -1)
+        # Not 0, where the root has no finite slope.
+        distances = (rows @ columns.mT).clamp_min_(5e-12).sqrt_()
+        return cls(distances, distances.neg().exp_())
+
+    def covariances(self) -> Tensor:
+        """Return covariances, 1 for no distance."""
+        polynomial = self.distances.div(3.0).add_(1.0).mul_(self.distances).add_(1.0)
+        return polynomial.mul_(self.decays)
+
+    def slopes(self) -> Tensor:
+        """Return slopes.
+
+        A slope times the squared difference along a feature, in lengthscales, is the derivative of
+        the covariance by the logarithm of that lengthscale.
+        """
+        return self.distances.add(1.0).mul_(self.decays).mul_(5.0 / 3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +77,17 @@ class Hypotheses:
     noises: Tensor  # variances of the noise `[B, H]`
     weights: Tensor  # prior probabilities of the processes `[B, H]`
     warps: Tensor  # both exponents of each feature's warp `[B, D, 2]`
-    mean_variance: float = 0.0  # variance of the constant mean, no logarithm; 0: the mean is 0
+    mean_variance: Tensor  # variance of the constant mean `[B, 1]`, no logarithm; 0: it is 0
 
-    def some(self, kept: Tensor) -> Hypotheses:
-        """Return those of some of the processes, by their positions `[H']`."""
-        return replace(self, **{name: getattr(self, name)[:, kept] for name in OF_PROCESSES})
+    def some(self, task: int, kept: Tensor) -> Hypotheses:
+        """Return those of some of the processes of a task, by their positions `[H']`."""
+        of_task = {name: getattr(self, name)[[task]] for name in OF_TASKS}
+        return Hypotheses(**_some(self, OF_PROCESSES, task, kept), **of_task)
 
     def double(self) -> Hypotheses:
         """Return the same in float64."""
-        parts = (*OF_PROCESSES, "warps")
-        return replace(self, **{name: getattr(self, name).double() for name in parts})
+        parts = {name: getattr(self, name).double() for name in (*OF_PROCESSES, *OF_TASKS)}
+        return Hypotheses(**parts)
 
     def trend(self, inputs: Tensor, others: Tensor) -> Tensor:
         """Return covariances of the trend `[B, H, N, C]`, with the unknown mean.
@@ -55,12 +95,18 @@ class Hypotheses:
         Warped features are `[B, N, D]` and `[B, C, D]`.
         """
         rows, columns = terms(inputs)[:, None], terms(others)[:, None]
-        return (rows * self.trends.exp()[:, :, None]) @ columns.mT + self.mean_variance
+        trend = (rows * self.trends.exp()[:, :, None]) @ columns.mT
+        return trend.add_(self.mean_variance[..., None, None])
+
+    def covariances(self, local: Matern, inputs: Tensor, others: Tensor) -> Tensor:
+        """Return the covariances of the local part and the trend `[B, H, N, C]`."""
+        amplitudes = self.amplitudes.exp()[..., None, None]
+        return self.trend(inputs, others).addcmul_(amplitudes, local.covariances())
 
     def variances(self, inputs: Tensor) -> Tensor:
         """Return the variances at warped features `[B, C, D]` before any trial, `[B, H, C]`."""
         trend = self.trends.exp() @ terms(inputs).square().mT
-        return self.amplitudes.exp()[..., None] + trend + self.mean_variance
+        return self.amplitudes.exp()[..., None] + trend + self.mean_variance[..., None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +115,7 @@ class Processes:
 
     hypotheses: Hypotheses
     inputs: Tensor  # warped features of the trials `[B, N, D]`
-    local: Tensor  # covariances of their local part `[B, H, N, N]`
-    slopes: Tensor  # slopes of these, see `matern`, `[B, H, N, N]`
+    local: Matern  # covariances of their local part, without amplitudes `[B, H, N, N]`
     roots: Tensor  # Cholesky factors of the covariances with noise `[B, H, N, N]`
     solved: Tensor  # targets multiplied by the inverse covariances `[B, H, N, 1]`
     log_likelihood: Tensor  # log marginal likelihood of the targets under each process `[B, H]`
@@ -84,37 +129,32 @@ class Processes:
         """
         hypotheses = hypotheses.double()
         inputs = warped(features.double(), hypotheses.warps)
-        amplitudes = hypotheses.amplitudes.exp()[..., None, None]
-        local, slopes = matern(inputs, inputs, hypotheses.lengthscales)
-        local, slopes = amplitudes * local, amplitudes * slopes
-        covariance = local + hypotheses.trend(inputs, inputs)
+        local = Matern.between(inputs, inputs, hypotheses.lengthscales)
         n = features.shape[1]
         noise = hypotheses.noises.exp()[..., None, None] + JITTER
         eye = torch.eye(n, dtype=torch.float64, device=features.device)
-        roots = torch.linalg.cholesky(covariance + noise * eye)
+        covariances = hypotheses.covariances(local, inputs, inputs)
+        roots = torch.linalg.cholesky(torch.addcmul(covariances, noise, eye))
         observed = targets.double()[:, None, :, None].expand(-1, roots.shape[1], -1, -1)
         solved = torch.cholesky_solve(observed, roots)
         fit = (observed * solved).sum((-1, -2))
         volume = roots.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         log_likelihood = -0.5 * fit - volume - 0.5 * n * math.log(2.0 * math.pi)
-        return cls(hypotheses, inputs, local, slopes, roots, solved, log_likelihood)
+        return cls(hypotheses, inputs, local, roots, solved, log_likelihood)
 
-    def likely(self, weights: Tensor) -> tuple[Processes, Tensor]:
+    def likely(self, weights: Tensor, task: int = 0) -> tuple[Processes, Tensor]:
         """Return the processes of one task with a weight of at least `MIN_WEIGHT`.
 
-        Weights are logarithms: of all processes `[1, H]`, and, returned, of those kept `[H', 1]`.
+        Weights are logarithms: of all processes `[B, H]`, and, returned, of those kept `[H', 1]`.
         """
-        kept = (weights[0] > math.log(MIN_WEIGHT)).nonzero()[:, 0]
-        return self.some(kept), torch.log_softmax(weights[0, kept], 0)[:, None]
-
-    def some(self, kept: Tensor) -> Processes:
-        """Return some of the processes, by their positions `[H']`."""
-        parts = ("local", "slopes", "roots", "solved", "log_likelihood")
-        return replace(
-            self,
-            hypotheses=self.hypotheses.some(kept),
-            **{name: getattr(self, name)[:, kept] for name in parts},
+        kept = (weights[task] > math.log(MIN_WEIGHT)).nonzero()[:, 0]
+        processes = Processes(
+            hypotheses=self.hypotheses.some(task, kept),
+            inputs=self.inputs[[task]],
+            local=Matern(**_some(self.local, ("distances", "decays"), task, kept)),
+            **_some(self, ("roots", "solved", "log_likelihood"), task, kept),
         )
+        return processes, torch.log_softmax(weights[task, kept], 0)[:, None]
 
     @property
     def mixture_log_likelihood(self) -> Tensor:
@@ -131,15 +171,21 @@ class Processes:
         (xᵢ − xⱼ)², which is multiplied out, so that one matrix product serves all lengthscales.
         """
         residual = torch.cholesky_inverse(self.roots) - self.solved @ self.solved.mT
-        inputs = self.inputs[:, None] / self.hypotheses.lengthscales.exp()[:, :, None]
-        weighted = residual * self.slopes
+        hypotheses, n_trials = self.hypotheses, self.roots.shape[-1]
+        inputs = self.inputs[:, None] / hypotheses.lengthscales.exp()[:, :, None]
+        amplitudes = hypotheses.amplitudes.exp()[..., None, None]
+        weighted = self.local.slopes().mul_(amplitudes).mul_(residual)
         squares = (weighted.sum(-1, keepdim=True) * inputs.square()).sum(-2)
         by_scale = (inputs * (weighted @ inputs)).sum(-2) - squares
         of_trend = terms(self.inputs)[:, None]
-        by_trend = self.hypotheses.trends.exp() * (of_trend * (residual @ of_trend)).sum(-2)
-        by_amplitude = (residual * self.local).sum((-1, -2))
+        by_trend = hypotheses.trends.exp() * (of_trend * (residual @ of_trend)).sum(-2)
         trace = residual.diagonal(dim1=-2, dim2=-1).sum(-1)
-        by_noise = self.hypotheses.noises.exp() * trace
+        by_noise = hypotheses.noises.exp() * trace
+        # Σ Gᵢⱼ Kᵢⱼ = N − aᵀ K a is the sum over all parts of K.
+        fit = (self.roots.mT @ self.solved).square().sum((-1, -2))
+        by_mean = hypotheses.mean_variance * residual.sum((-1, -2))
+        others = by_trend.sum(-1) + by_noise + JITTER * trace + by_mean
+        by_amplitude = n_trials - fit - others
         return by_scale, -0.5 * by_trend, -0.5 * by_amplitude, -0.5 * by_noise
 
     def means(self, features: Tensor) -> Tensor:
@@ -160,11 +206,8 @@ class Processes:
 
     def _across(self, inputs: Tensor) -> Tensor:
         """Return the covariances of candidates, as warped features, and trials `[B, H, C, N]`."""
-        pair = inputs, self.inputs, self.hypotheses.lengthscales
-        in_training = self.roots.requires_grad
-        covariance = matern(*pair)[0] if in_training else _matern_in_place(*pair)
-        amplitudes = self.hypotheses.amplitudes.exp()[..., None, None]
-        return torch.addcmul(self.hypotheses.trend(inputs, self.inputs), amplitudes, covariance)
+        local = Matern.between(inputs, self.inputs, self.hypotheses.lengthscales)
+        return self.hypotheses.covariances(local, inputs, self.inputs)
 
 
 def terms(inputs: Tensor) -> Tensor:
@@ -188,36 +231,6 @@ def warped(features: Tensor, warps: Tensor) -> Tensor:
     return 1.0 - (1.0 - inside**first) ** second + (features - features.clamp(0.0, 1.0))
 
 
-def matern(inputs: Tensor, others: Tensor, lengthscales: Tensor) -> tuple[Tensor, Tensor]:
-    """Return covariances `[B, H, N, C]`, and their slopes.
-
-    A slope times the squared difference along a feature, in lengthscales, is the derivative by
-    the logarithm of that lengthscale. Inputs are `[B, N, D]` and `[B, C, D]`, lengthscales
-    logarithms `[B, H, D]`.
-    """
-    inverse = (-lengthscales).exp()[:, :, None]
-    rows, columns = inputs[:, None] * inverse, others[:, None] * inverse
-    squares = rows.square().sum(-1)[..., None] + columns.square().sum(-1)[..., None, :]
-    # Not 0, where the root has no finite slope.
-    distance = math.sqrt(5.0) * (squares - 2.0 * rows @ columns.mT).clamp_min(1e-12).sqrt()
-    decay = torch.exp(-distance)
-    near = 1.0 + distance
-    return (near + distance.square() / 3.0) * decay, 5.0 / 3.0 * near * decay
-
-
-def _matern_in_place(inputs: Tensor, others: Tensor, lengthscales: Tensor) -> Tensor:
-    """Return the covariances of `matern` in half of its time, for thousands of candidates.
-
-    It has no gradient, as intermediate results are overwritten.
-    """
-    inverse = math.sqrt(5.0) * (-lengthscales).exp()[:, :, None]
-    rows, columns = inputs[:, None] * inverse, others[:, None] * inverse
-    rows = torch.cat([rows, _squares(rows), torch.ones_like(rows[..., :1])], -1)
-    columns = torch.cat([-2.0 * columns, torch.ones_like(columns[..., :1]), _squares(columns)], -1)
-    distance = (rows @ columns.mT).clamp_min_(0.0).sqrt_()
-    decay = torch.exp(-distance)
-    return decay.mul_(distance.div(3.0).add_(1.0).mul_(distance).add_(1.0))
-
-
-def _squares(inputs: Tensor) -> Tensor:
-    return inputs.square().sum(-1, keepdim=True)
+def _some(parts: object, names: Iterable[str], task: int, kept: Tensor) -> dict[str, Tensor]:
+    """Return attributes `[B, H, …]`, of one task and some of its processes, as `[1, H', …]`."""
+    return {name: getattr(parts, name)[task, kept][None] for name in names}

@@ -24,7 +24,8 @@ def conditioned(n_trials: int) -> tuple[Array, Conditioned]:
     trials = np.random.default_rng(n_trials).random((n_trials, 4))
     values = torch.from_numpy(-np.square(trials - 0.4).sum(1))
     targets = (values - values.mean()) / values.std()
-    processes, log_weights = network_for(SPACE)(torch.from_numpy(trials)[None], targets[None], 4.0)
+    features, variance = torch.from_numpy(trials)[None], torch.tensor([4.0])
+    processes, log_weights = network_for(SPACE)(features, targets[None], variance)
     return trials, Conditioned(targets, *processes.likely(log_weights))
 
 

@@ -53,6 +53,7 @@ def hypotheses(
         rng.uniform(-6.0, 0.0, shape),
         np.zeros(shape),
         warp * rng.standard_normal((n_tasks, d, 2)),
+        np.zeros((n_tasks, 1)),
     )
     return Hypotheses(*map(torch.from_numpy, parts))
 
@@ -61,7 +62,8 @@ def fixed(d: int, lengthscale: float, noise: float) -> Hypotheses:
     """Return one process without a trend whose lengthscales are all the same; logarithms."""
     lengthscales, noises = torch.full((1, 1, d), lengthscale), torch.full((1, 1), noise)
     trends, zero = torch.full((1, 1, 2 * d), -40.0), torch.zeros(1, 1)
-    return Hypotheses(lengthscales, trends, zero, noises, zero, torch.zeros(1, d, 2))
+    warps = torch.zeros(1, d, 2)
+    return Hypotheses(lengthscales, trends, zero, noises, zero, warps, zero)
 
 
 def kernel(believed: Hypotheses, b: int, h: int) -> Kernel:
@@ -73,14 +75,15 @@ def kernel(believed: Hypotheses, b: int, h: int) -> Kernel:
 
 @pytest.mark.parametrize(("n", "d", "mean_variance"), [(1, 1, 0.3), (7, 3, 4.0), (40, 12, 1e-9)])
 def test_scikit_learn_agrees(n: int, d: int, mean_variance: float) -> None:
-    believed = replace(hypotheses(2, 3, d), mean_variance=mean_variance)
+    of_means = torch.tensor([[mean_variance], [2.0 * mean_variance]]).double()
+    believed = replace(hypotheses(2, 3, d), mean_variance=of_means)
     features, targets = draw(2, n, d)
     candidates, _ = draw(2, 25, d, seed=1)
     processes = Processes.conditioned(believed, features, targets)
     means, variances = processes.posterior(candidates)
     for b, h in np.ndindex(2, 3):
         theirs = GaussianProcessRegressor(
-            kernel(believed, b, h) + ConstantKernel(mean_variance),
+            kernel(believed, b, h) + ConstantKernel(of_means[b].item()),
             alpha=believed.noises[b, h].exp().item() + JITTER,
             optimizer=None,
         ).fit(features[b], targets[b])
@@ -102,9 +105,11 @@ def test_the_evidence_is_the_density_of_what_is_observed() -> None:
     assert processes.log_likelihood.item() == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.parametrize("mean_variance", [0.0, 4.0])
 @pytest.mark.parametrize(("n", "d"), [(1, 2), (6, 1), (25, 7)])
-def test_the_gradient_is_that_of_the_evidence(n: int, d: int) -> None:
+def test_the_gradient_is_that_of_the_evidence(n: int, d: int, mean_variance: float) -> None:
     believed = hypotheses(2, 3, d, warp=0.5)
+    believed.mean_variance[:] = mean_variance
     names = ("lengthscales", "trends", "amplitudes", "noises")
     moved = [getattr(believed, name).requires_grad_() for name in names]
     features, targets = draw(2, n, d)
@@ -219,7 +224,7 @@ def test_with_and_without_a_gradient_the_posterior_is_the_same() -> None:
     generator = torch.Generator().manual_seed(0)
     features, targets = torch.rand(2, 9, 3, generator=generator), torch.rand(2, 9)
     asked = torch.cat([features[:, :2], torch.rand(2, 5, 3, generator=generator)], 1)
-    shapes = (2, 4, 3), (2, 4, 6), (2, 4), (2, 4), (2, 4), (2, 3, 2)
+    shapes = (2, 4, 3), (2, 4, 6), (2, 4), (2, 4), (2, 4), (2, 3, 2), (2, 1)
     parts = [torch.zeros(shape) for shape in shapes]
     parts[3] -= 5.0  # the noises
     conditioned = Processes.conditioned(Hypotheses(*parts), features, targets)
