@@ -128,3 +128,18 @@ def test_optuna_trials_that_contradict_past_studies_do_without_them(memory, opti
     sampler = DRESampler(seed=0, **options)
     optimize(12, storage=storage, sampler=sampler)
     assert sampler.stats["memory_contradicted"] == 4  # numbers 2, 4, 6 and 8
+
+
+@pytest.mark.parametrize("begun, n_trainings", [(9, 1), (10, 0)])
+@pytest.mark.parametrize("is_memory", [True, False])
+def test_a_worker_learns_only_for_the_trials_that_use_it(
+    memory, caplog, is_memory, begun, n_trainings
+):
+    storage = optuna.storages.InMemoryStorage()
+    write_studies(memory, "abc")
+    add_past(storage, "past")
+    add_past(storage, "present", begun)
+    with caplog.at_level(logging.INFO, "optuna.dre_plugins"):
+        options = {"memory": memory} if is_memory else {"past_studies": "storage"}
+        optimize(2, storage=storage, **options)
+    assert sum("Learning from" in message for message in caplog.messages) == n_trainings

@@ -34,6 +34,7 @@ from dre_plugins.recommend.prior import (
     yields_to_memory,
 )
 from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.schedule import N_PRIOR_TRIALS
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
@@ -111,16 +112,18 @@ class PriorSource:
 
         memory.record(trial.number, made, source=explanation_of(trial).source)
 
-    def of(self, study: Study, space: SearchSpace | str) -> StudyPrior:
-        """Return the priors for a trial with the parameters of a space.
+    def of(self, study: Study, number: int, space: SearchSpace | str) -> StudyPrior:
+        """Return the priors for the trial of a number with the parameters of a space.
 
-        If the study has shown no parameter yet, `space` is the name of the first one. A ValueError
-        says that there are not as many priors as objectives.
+        If the study has shown no parameter yet, `space` is the name of the first one. Past studies
+        are found for the first trials only, as later ones would not use them: a worker that begins
+        later does not train. A ValueError says that there are not as many priors as objectives.
         """
         check_count(self._whole.prior, len(study.directions))
         if len(study.directions) > 1 and isinstance(self._whole.prior, RecognisedPrior):
             return StudyPrior(UNIVERSAL)
-        find = None if len(study.directions) > 1 else self._finder_for(study)
+        may_find = len(study.directions) == 1 and number < N_PRIOR_TRIALS
+        find = self._finder_for(study) if may_find else None
         if find is None:
             return self._given_for(study)
         names = (space,) if isinstance(space, str) else tuple(sorted(space.names))

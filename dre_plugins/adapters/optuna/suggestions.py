@@ -166,7 +166,7 @@ class Suggestions:
         """Return the priors for a trial, chosen once by the parameters that it will have."""
         choice = self.process.choice(study, trial)
         if choice.study_prior is None:
-            choice.study_prior = self.past.of(study, space)
+            choice.study_prior = self.past.of(study, trial.number, space)
         return choice.study_prior
 
     def _recommender(
