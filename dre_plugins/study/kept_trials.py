@@ -157,11 +157,12 @@ class KeptTrials:
         return any(agree(configuration, enqueued) for enqueued in self._queue)
 
     @locked
-    def withdraw(self, configuration: Mapping[str, Any]) -> None:
-        """Remove from the queue the first configuration that agrees with this one."""
+    def withdraw(self, number: int) -> None:
+        """Remove from the queue the first configuration that an added trial agrees with."""
         for place, enqueued in enumerate(self._queue):
-            if agree(configuration, enqueued):
+            if agree(self._trial(number).configuration, enqueued):
                 del self._queue[place]
+                self._explanations[number] = Explanation("enqueued")
                 return
 
     @locked

@@ -206,7 +206,7 @@ class RayTrials:
             number = self._restarted(configuration)
             if number is None:
                 number = self.study.add(configuration, None, state=TrialState.RUNNING)
-                self.study.withdraw(configuration)  # a point to evaluate need not run again
+                self.study.withdraw(number)  # a point to evaluate need not run again
         except ValueError as error:
             self.numbers[trial_id] = None
             text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "

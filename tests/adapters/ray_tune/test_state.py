@@ -224,6 +224,7 @@ def test_points_that_ray_has_begun_are_not_given_again(tmp_path: Path, n_known: 
             search.save_to_dir(str(tmp_path), session_str="1")
         begun[f"t{place}"] = ("RUNNING", search.suggest(f"t{place}") or {}, {})
     again = restored(tmp_path, begun)
+    assert {again.explain(trial_id).source for trial_id in begun} == {"enqueued"}
     assert [again.suggest(n) for n in "abc"] == [search.suggest(n) for n in "abc"]
 
 
