@@ -17,9 +17,9 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.pareto import single_objective
-from dre_plugins.recommend.prior import GivenPrior
+from dre_plugins.recommend.prior import GivenPrior, check_count
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import RecommenderSettings, Settings
+from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, feasible
 from dre_plugins.space.base import Array, is_integer
 from dre_plugins.space.search_space import SearchSpace
@@ -57,21 +57,27 @@ class Fitted:
         objective: int | None,
         least: int = MIN_TRIALS,
     ) -> None:
-        chosen = _chosen_objective(len(study.directions), objective)
+        is_study = hasattr(study, "directions")
+        require(is_study, "study", study, "a study of Optuna, or an AskTell")
+        n_objectives = len(study.directions)
+        chosen = _chosen_objective(n_objectives, objective)
         loaded = prior_from(prior)
+        check_count(loaded, n_objectives)
         if isinstance(loaded, tuple):
             loaded = loaded[chosen]
         self.space, begun = _begun_in(study)
         single = single_objective(begun, chosen)
         self._trials = [replace(trial, objectives=()) for trial in single if trial.configuration]
         self.values: Array = final_values(self._trials)
-        n = int((~np.isnan(self.values)).sum())
+        n = int((~np.isnan(self.values)).sum()) if self.space.n_parameters else 0
         if n < least:
-            raise ValueError(f"The picture needs {least} trials with a value; the study has {n}.")
-        require(self.space.n_parameters > 0, "study", "none", "of trials with parameters")
+            raise ValueError(
+                f"The picture needs {least} trials with a value; the study has {n} with "
+                "parameters that vary."
+            )
         self.units: Array = self.space.to_units([trial.configuration for trial in self._trials])
-        if settings is not None and not isinstance(settings, RecommenderSettings):
-            settings = settings.for_recommender()
+        if not isinstance(settings, RecommenderSettings):
+            settings = checked_settings(settings).for_recommender()
         self._recommender = Recommender(self.space, settings, seed=SEED, prior=loaded)
 
     def ensemble(self, held_out: Collection[int] = ()) -> FittedEnsemble:
@@ -86,17 +92,18 @@ class Fitted:
                 history, index=len(self._trials), candidates=candidates
             )
 
-    def incumbent(self, columns: Sequence[int]) -> Array:
+    def incumbent(self, columns: Sequence[int], argument: str) -> Array:
         """Return the best trial that has some parameters, completed to a whole row `[P]`.
 
         Feasible trials are better than others. Values of inactive parameters are taken from the
-        best trial that has them.
+        best trial that has them. A ValueError, which names the user's `argument`, says that no
+        trial with a value has the parameters.
         """
         order = np.lexsort([-self.values, ~feasible(self._trials)])
         rows = self.units[order[~np.isnan(self.values[order])]]
         has_all = ~np.isnan(rows[:, columns]).any(axis=1)
         named = [self.space.names[column] for column in columns]
-        require(bool(has_all.any()), "params", named, "parameters that one trial has together")
+        require(bool(has_all.any()), argument, named, "parameters that one trial has together")
         row: Array = rows[np.argmax(has_all)].copy()
         for column in np.flatnonzero(np.isnan(row)):
             places = rows[~np.isnan(rows[:, column]), column]

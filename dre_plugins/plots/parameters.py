@@ -71,9 +71,12 @@ class ParameterAxis:
             axis.set_ticks(self.places(), labels=names)
 
 
-def axis_of(space: SearchSpace, name: str, n_points: int) -> ParameterAxis:
-    """Return the axis of a parameter, with `n_points` points at most unless it lists values."""
-    require(name in space.names, "params", name, f"among {list(space.names)}")
+def axis_of(space: SearchSpace, name: str, n_points: int, argument: str) -> ParameterAxis:
+    """Return the axis of a parameter, with `n_points` points at most unless it lists values.
+
+    A ValueError, which names the user's `argument`, says that there is no such parameter.
+    """
+    require(name in space.names, argument, name, f"among {list(space.names)}")
     domain = space.domains[name]
     n_values = domain.n_values
     if n_values is not None and (not isinstance(domain, Number) or n_values <= n_points):

@@ -5,7 +5,7 @@ Notation: `C` points of a slice; `G` points of an axis.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +135,8 @@ def plot_members(
     Raises:
         ValueError: See `plot_predicted_ranks`.
     """
-    view = _Slice.of(Fitted(study, prior, settings, objective), [param])
+    require(isinstance(param, str), "param", param, "the name of one parameter")
+    view = _Slice.of(Fitted(study, prior, settings, objective), param, "param")
     ranks = view.ensemble.ranks(view.units).numpy()
     axis, (panel,) = view.axes[0], style.new_panels()
     marks: dict[str, Any] = {"ls": "-"} if axis.is_curve else {"ls": "", "marker": "_", "ms": 14}
@@ -160,14 +161,16 @@ class _Slice:
     incumbent: Array  # units of the best trial `[P]`
 
     @classmethod
-    def of(cls, fitted: Fitted, params: str | Sequence[str]) -> _Slice:
-        names = [params] if isinstance(params, str) else [*params]
+    def of(cls, fitted: Fitted, params: str | Sequence[str], argument: str = "params") -> _Slice:
+        """Return the slice over one or two parameters, which the user gave as an `argument`."""
+        is_list = isinstance(params, Iterable) and not isinstance(params, str)
+        names: list[Any] = [*params] if is_list else [params]
         are_names = all(isinstance(name, str) for name in names)
         is_one_or_two = are_names and len(names) in (1, 2) and len(set(names)) == len(names)
-        require(is_one_or_two, "params", params, "the name of one parameter, or of two")
+        require(is_one_or_two, argument, params, "the name of one parameter, or of two")
         n_points = N_POINTS if len(names) == 1 else N_POINTS_IN_PLANE
-        axes = tuple(axis_of(fitted.space, name, n_points) for name in names)
-        incumbent = fitted.incumbent([axis.column for axis in axes])
+        axes = tuple(axis_of(fitted.space, name, n_points, argument) for name in names)
+        incumbent = fitted.incumbent([axis.column for axis in axes], argument)
         grids = np.meshgrid(*(axis.units for axis in axes))
         units = np.tile(incumbent, (grids[0].size, 1))
         for axis, grid in zip(axes, grids, strict=True):

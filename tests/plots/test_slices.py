@@ -204,11 +204,27 @@ def test_each_objective_has_pictures_of_its_own(study_of, settings):
 
 def test_one_parameter_of_the_study_or_two(study):
     for plot in (plot_predicted_ranks, plot_acquisition, plot_members):
-        with pytest.raises(ValueError, match=r"params must be among \['rate', .*got 'nothing'"):
+        name = "param" if plot is plot_members else "params"
+        with pytest.raises(ValueError, match=rf"^{name} must be among \['rate', .*got 'nothing'"):
             plot(study, "nothing")
-    for params in ([], ["rate", "kind", "depth"], ["rate", "rate"], [["rate"]]):
-        with pytest.raises(ValueError, match="params must be the name of one parameter, or of"):
+    for params in ([], ["rate", "kind", "depth"], ["rate", "rate"], [["rate"]], None):
+        with pytest.raises(ValueError, match=r"^params must be the name of one parameter, or of"):
             plot_predicted_ranks(study, params)
+        with pytest.raises(ValueError, match=r"^param must be the name of one parameter, got"):
+            plot_members(study, params)
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"study": None}, "^study must be a study of Optuna, or an AskTell, got None"),
+        ({"settings": {"preset": "default"}}, "^settings must be a dre_plugins.Settings"),
+        ({"prior": [None, "svm"]}, "prior has 2 entries for 1 objectives"),
+    ],
+)
+def test_other_arguments_that_are_wrong(study, wrong, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        plot_members(**{"study": study, "param": "rate", **wrong})
 
 
 def test_two_parameters_that_no_trial_has_together(study_of):
