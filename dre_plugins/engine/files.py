@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +20,9 @@ _OTHERS = {
 }
 # Bytes of a file's name are at most 255; some are for what `sibling_path` adds.
 _LONGEST = 50
+_SIBLING = re.compile(r"\..*\.[0-9a-f]{32}\.\w+")  # its names
+# Seconds after which whoever wrote to such a file was killed.
+_ABANDONED = 24 * 3600.0
 
 
 def regular(path: str | os.PathLike[str]) -> Path:
@@ -53,6 +58,14 @@ def make_folder(path: Path) -> None:
 def sibling_path(path: Path, suffix: str) -> Path:
     """Return a new name in the same folder, which no other thread or process has."""
     return path.with_name(f".{path.name[:_LONGEST]}.{uuid.uuid4().hex}{suffix}")
+
+
+def delete_abandoned(folder: Path) -> None:
+    """Delete files under a name of `sibling_path` that nobody has written to for a day."""
+    for path in folder.glob(".*"):
+        with suppress(OSError):  # another process was faster, or it is a colleague's file
+            if _SIBLING.fullmatch(path.name) and time.time() - path.stat().st_mtime > _ABANDONED:
+                path.unlink()
 
 
 @contextmanager

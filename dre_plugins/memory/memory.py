@@ -12,7 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
-from dre_plugins.engine.files import regular
+from dre_plugins.engine.files import delete_abandoned, regular
 from dre_plugins.engine.settings import require
 from dre_plugins.memory.index import Entry, Index, read_index
 from dre_plugins.space.base import is_real
@@ -120,9 +120,13 @@ class Memory:
     def shrink(self) -> None:
         """Delete the studies and priors beyond the limits that were written and used longest ago.
 
+        What killed processes have left of files is deleted as well.
+
         Raises:
             OSError: The memory cannot be read, or a file not deleted.
         """
+        for folder in (self.path, self.records, self.priors, self.choices):
+            delete_abandoned(folder)
         _keep_newest(self.priors, MAX_PRIORS)
         if self.max_megabytes is None:
             return

@@ -15,6 +15,7 @@ import pytest
 from remembered import SPACE, files_of, header, loss, tune, write_studies, write_study
 
 from dre_plugins import AskTell
+from dre_plugins.engine.files import sibling_path
 from dre_plugins.memory import Memory, index as index_module
 from dre_plugins.memory.recorded import RecordedTrial
 from dre_plugins.memory.records import Recorder, header_line, space_line, trial_line
@@ -319,3 +320,15 @@ def test_ten_thousand_studies_begin_a_new_one_within_two_seconds(memory):
     print(f"first index {first:.2f} s, later {min(times):.2f} s, a study begun {begun:.2f} s")
     assert study.stats["past_studies"] == MAX_STUDIES
     assert max(min(times), begun) < 2.0
+
+
+@pytest.mark.parametrize("name", ["index.json", "priors/a.safetensors", "choices/a.json"])
+def test_what_a_killed_process_left_is_deleted_a_day_later(tmp_path, name):
+    path = tmp_path / name
+    users, *left = path.with_name(".a.json"), *(sibling_path(path, ".tmp") for _ in range(2))
+    path.parent.mkdir(exist_ok=True)
+    for file, hours in zip((path, users, *left), (48, 48, 48, 1), strict=True):
+        file.touch()
+        os.utime(file, (time.time() - 3600 * hours,) * 2)
+    Memory(tmp_path).shrink()
+    assert {*path.parent.glob("*")} == {path, users, left[1]}
