@@ -133,7 +133,7 @@ class DRESampler(BaseSampler):
 
     Attributes:
         stats: Counters: "suggestions", and these by `source` of `explain`; "independent"
-            parameters, "conflicts" with other workers, "invalid" configurations, "fallbacks",
+            parameters, "conflicts" with other trials, "invalid" configurations, "fallbacks",
             "device_fallbacks" to the CPU, "skipped_turns" of the universal prior and "unwritten"
             attributes, which the storage refused. With a memory: "past_studies", suggestions made
             without them because trials contradict them ("memory_contradicted"), "memory_errors".
@@ -331,6 +331,6 @@ class DRESampler(BaseSampler):
         value, n_conflicts, problem = claims.unclaimed(
             study, trial, param_name, param_distribution, values, self._history.numbers
         )
-        self.stats["conflicts"] += n_conflicts
+        self.stats.update(["conflicts"] * n_conflicts)  # no key if there is none
         self._reporter.warn_if(problem, study, trial)
         return value

@@ -77,6 +77,7 @@ def test_a_copy_suggests_the_same(name: str, seed: int | None) -> None:
     assert worker.params_of(study) == worker.params_of(twin)
     assert len(pickle.dumps(study.sampler)) < 5_000
     assert study.sampler.stats == twin.sampler.stats
+    assert all(study.sampler.stats.values())  # no counter of what has not happened
 
 
 # --- side effects ------------------------------------------------------------------------------
