@@ -70,11 +70,12 @@ class Memory:
             given = os.environ.get(VARIABLE) or given
         if given is None or given is False:
             return None
-        if given is True:
-            with _home_for("memory", given):
+        is_path = given is True or _is_path(given)
+        require(is_path, "memory", given, "True, False, None, or the path of a folder")
+        with _home_for("memory", given):
+            if given is True:
                 return cls(platformdirs.user_data_path("dre-plugins", appauthor=False) / "memory")
-        require(_is_path(given), "memory", given, "True, False, None, or the path of a folder")
-        return cls(Path(given))
+            return cls(Path(given).expanduser())
 
     @property
     def records(self) -> Path:
@@ -181,7 +182,8 @@ def _home_for(argument: str, given: object) -> Iterator[None]:
 
 
 def _is_path(given: object) -> bool:
-    return isinstance(given, (str, os.PathLike)) and bool(os.fspath(given))
+    text = os.fsdecode(given) if isinstance(given, (str, os.PathLike)) else ""
+    return bool(text) and "\0" not in text
 
 
 def _keep_newest(folder: Path, count: int) -> None:

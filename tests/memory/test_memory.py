@@ -70,11 +70,11 @@ def test_without_a_home_directory_a_memory_needs_a_path(monkeypatch, given):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr("pwd.getpwuid", Mock(side_effect=KeyError))
     assert Memory.of(None) is None  # a sampler without a memory needs no home
-    with pytest.raises(ValueError, match="absolute path of a folder, as there is no home"):
+    with pytest.raises(ValueError, match="memory must be the absolute path of a folder, as there"):
         Memory.of(given)
 
 
-@pytest.mark.parametrize("wrong", ["", 1, 0.5, ["path"]])
+@pytest.mark.parametrize("wrong", ["", "a\0b", 1, 0.5, ["path"]])
 def test_what_is_no_memory_is_refused(wrong):
     with pytest.raises(ValueError, match="memory must be"):
         tune(wrong, 0)
