@@ -61,6 +61,8 @@ def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True
     An UnsupportedDomainError says that there is none, as for a range without end.
     """
     with naming_parameter(name):
+        if not isinstance(name, str):  # Optuna itself takes any
+            raise UnsupportedDomainError(f"its name must be a text, such as {str(name)!r}.")
         if isinstance(distribution, CategoricalDistribution):
             # Optuna samples a value that is listed twice with twice the probability.
             choices = distinct(distribution.choices)

@@ -50,6 +50,13 @@ def test_a_range_without_end_is_an_error_that_names_it(n_trials_before: int) -> 
         study.optimize(lambda trial: trial.suggest_float("width", 0, math.inf), n_trials=1)
 
 
+@pytest.mark.parametrize("name", [3, None, ("a", 1)])
+def test_a_name_that_is_no_text_is_refused_with_the_first_trial(name: Any) -> None:
+    study = optuna.create_study(sampler=DRESampler(seed=0))
+    with pytest.raises(UnsupportedDomainError, match="its name must be a text, such as"):
+        study.optimize(lambda trial: trial.suggest_float(name, 0.0, 1.0), n_trials=1)
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, True])
 def test_a_wrong_seed_is_named(seed: Any) -> None:
     with pytest.raises(ValueError, match=f"seed must be a non-negative integer.*{seed}"):
