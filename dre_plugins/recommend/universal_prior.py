@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
-from dre_plugins.recommend.sketch import sketched
+from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import is_mostly_around_zero
 from dre_plugins.space.search_space import SearchSpace
@@ -24,6 +24,11 @@ def process_features(space: SearchSpace, units: Units) -> torch.Tensor:
 def network_for(
     space: SearchSpace, prior: Universal = UNIVERSAL
 ) -> Callable[..., tuple[Processes, torch.Tensor]]:
-    """Return the prior's network with the limits of a space, see `UniversalPrior.forward`."""
+    """Return the prior's network with what it knows of a space, see `UniversalPrior.forward`."""
     network = prior.network if isinstance(prior, UniversalFile) else load_network()
-    return partial(network, is_limited=is_mostly_around_zero(space))
+    is_sketch = space.n_features > MAX_FEATURES
+    return partial(
+        network,
+        is_limited=is_mostly_around_zero(space),
+        categories=() if is_sketch else space.category_features,
+    )

@@ -98,6 +98,15 @@ class SearchSpace:
             if not domain.is_binned
         }
 
+    @cached_property
+    def category_features(self) -> tuple[slice, ...]:
+        """Return the features of each categorical parameter, activity flags excluded."""
+        return tuple(
+            place
+            for domain, place in zip(self._searched, self._slices, strict=True)
+            if domain.is_binned and not domain.is_ordered
+        )
+
     def feature_columns(self, names: Collection[str]) -> list[int]:
         """Return the columns of the features of some parameters, activity flags included."""
         columns: list[int] = []

@@ -11,6 +11,7 @@ Notation: `B` tasks, `H` processes, `N` trials, `D` features, `W` width.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,6 +101,7 @@ class UniversalPrior(nn.Module):
         mean_variance: Tensor | None = None,
         *,
         is_limited: bool = False,
+        categories: Sequence[slice] = (),
     ) -> tuple[Processes, Tensor]:
         """Return processes that are conditioned on trials, and how likely each is.
 
@@ -110,6 +112,7 @@ class UniversalPrior(nn.Module):
             is_limited: Whether values far from all trials are not expected to differ by more than
                 those of the trials: the amplitude is at most 1, and before `TREND_TRIALS` trials
                 there is no trend.
+            categories: The features of each category: one for each of its values.
 
         Returns:
             The processes, and the logarithms of their weights `[B, H]`.
@@ -123,6 +126,7 @@ class UniversalPrior(nn.Module):
             processes = Processes.conditioned(hypotheses, features, targets)
             hypotheses = self._refined(hypotheses, processes.gradient(), (columns, task), steps)
             hypotheses = _limited(hypotheses, features.shape[1]) if is_limited else hypotheses
+        hypotheses = _with_untried(hypotheses, features, categories)
         processes = Processes.conditioned(hypotheses, features, targets)
         # The likelihood is tempered, as no task is exactly a Matérn process.
         believed = hypotheses.weights + torch.sigmoid(self.trust) * processes.log_likelihood
@@ -201,6 +205,29 @@ def _limited(hypotheses: Hypotheses, n_trials: int) -> Hypotheses:
         amplitudes=hypotheses.amplitudes.clamp_max(0.0),
         trends=hypotheses.trends.clamp_max(most),
     )
+
+
+def _with_untried(
+    hypotheses: Hypotheses, features: Tensor, categories: Sequence[slice]
+) -> Hypotheses:
+    """Return hypotheses in which an untried value of a category may matter as much as any other.
+
+    The trials say nothing of a feature that is the same in all of them. Where one value of a
+    category is far better than the others tried, the network expects an untried one to be like
+    these, so that it may never be tried (lab/2026-11-29-untried-values.md). So its feature has the
+    shortest lengthscale, and the largest trend, of the features of the category's tried values.
+    """
+    varies = (features != features[:, :1]).flatten(0, 1).any(0)
+    lengthscales, trends = hypotheses.lengthscales.clone(), hypotheses.trends.clone()
+    by_degree = trends.unflatten(-1, (2, -1))  # the linear and the quadratic terms
+    for place in categories:
+        tried, untried = (
+            kept.nonzero()[:, 0] + place.start for kept in (varies[place], ~varies[place])
+        )
+        if len(tried) and len(untried):
+            lengthscales[..., untried] = lengthscales[..., tried].amin(-1, keepdim=True)
+            by_degree[..., untried] = by_degree[..., tried].amax(-1, keepdim=True)
+    return replace(hypotheses, lengthscales=lengthscales, trends=trends)
 
 
 class _Linear(nn.Linear):

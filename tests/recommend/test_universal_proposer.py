@@ -65,6 +65,25 @@ def test_what_runs_is_believed() -> None:
     assert second.source == "universal-prior" and max(moved) > 0.01
 
 
+def test_values_that_no_trial_has_are_tried() -> None:
+    """Of four values of seven one is far better: the others are not expected to be as bad."""
+    space = SearchSpace({"kind": Categorical(list("abcdefg")), **PLANE.domains})
+
+    def ended(configuration: dict[str, object]) -> Trial:
+        gain = {"d": 10.0, "f": 12.0}.get(configuration["kind"], 0.0)
+        return Trial(configuration, TrialState.COMPLETE, sphere(configuration) + gain)
+
+    history = [
+        ended({"kind": kind, **trial.configuration})
+        for kind, trial in zip("abcd" * 6, history_of(24), strict=True)
+    ]
+    recommender = Recommender(space, SETTINGS, seed=0)
+    for _ in range(12):
+        (suggestion,) = recommender.suggest(history, index=2 * len(history) + 1)
+        history.append(ended(suggestion.configuration))
+    assert {trial.configuration["kind"] for trial in history} == set("abcdefg")
+
+
 @pytest.mark.parametrize(
     ("n", "index", "x", "source"),
     [

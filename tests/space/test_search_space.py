@@ -53,6 +53,8 @@ class TestUnits:
         assert SPACE.names == ("units_2", "layers", "model", "C", "batch", "dropout")
         assert SPACE.constants == {"seed": 7}
         assert (SPACE.n_parameters, SPACE.n_features) == (6, 11)
+        (model,) = SPACE.category_features
+        assert [*range(11)[model]] == SPACE.feature_columns(["model"])
 
     @pytest.mark.parametrize("configuration", [SVM, NET])
     def test_round_trip(self, configuration: dict[str, Any]) -> None:

@@ -172,6 +172,27 @@ def test_limited_amplitudes_are_at_most_1_and_few_trials_have_no_trend(n, has_tr
     assert bool(limited.trends.max() > TRENDS[0]) is has_trend
 
 
+def test_an_untried_value_may_matter_as_much_as_any_tried_one() -> None:
+    features, targets = draw(2, 12, 8)
+    features[..., 1:3] = torch.eye(2).double()[torch.arange(12) % 2]  # two of four values
+    features[..., 3:5] = 0.0
+    hypotheses = prior_of()(features, targets, categories=[slice(1, 5), slice(5, 7)])[0].hypotheses
+    plain = prior_of()(features, targets)[0].hypotheses
+    of_trends, expected = (
+        hypotheses.trends.unflatten(-1, (2, 8)),
+        plain.trends.unflatten(-1, (2, 8)),
+    )
+    for untried in (3, 4):
+        assert torch.equal(
+            hypotheses.lengthscales[..., untried], plain.lengthscales[..., 1:3].amin(-1)
+        )
+        assert torch.equal(of_trends[..., untried], expected[..., 1:3].amax(-1))
+    others = [0, 1, 2, 5, 6, 7]
+    assert torch.equal(hypotheses.lengthscales[..., others], plain.lengthscales[..., others])
+    assert torch.equal(of_trends[..., others], expected[..., others])
+    assert (hypotheses.lengthscales[..., 3] < plain.lengthscales[..., 3]).any()
+
+
 def test_all_weights_learn() -> None:
     features, targets = draw(3, 20, 5)
     prior = prior_of().requires_grad_(True)
