@@ -22,8 +22,11 @@ from dre_plugins.engine.settings import PRESETS, FittingSettings, Preset
 DEFAULT = PRESETS["default"]
 
 
-FEWER = FittingSettings(n_steps=40, learning_rate=0.06)
-PRESETS_OF = {"150 steps": DEFAULT, "40 steps": replace(DEFAULT, from_random=FEWER)}
+FEWER = {
+    "150 steps": FittingSettings(n_steps=150, learning_rate=0.03),
+    "115 steps": FittingSettings(n_steps=115, learning_rate=0.045, beta2=0.95),
+}
+PRESETS_OF = {name: replace(DEFAULT, from_random=fitting) for name, fitting in FEWER.items()}
 
 
 def values_of(

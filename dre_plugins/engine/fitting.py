@@ -147,7 +147,9 @@ def _fitted(
         annealed = 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
         gradient.update()
         rate = fitting.learning_rate * annealed
-        adam_step([flat.vector], [flat.gradient], [mean], [square], [count], rate)
+        adam_step(
+            [flat.vector], [flat.gradient], [mean], [square], [count], rate, beta2=fitting.beta2
+        )
     return flat.values, n_steps
 
 
@@ -158,6 +160,7 @@ def adam_step(
     squares: list[Tensor],
     counts: list[Tensor],
     learning_rate: float,
+    beta2: float = 0.999,
 ) -> None:
     """Take a step of Adam in place, on parameters, moments of their gradients, and steps so far.
 
@@ -174,7 +177,7 @@ def adam_step(
         fused=True,
         amsgrad=False,
         beta1=0.9,
-        beta2=0.999,
+        beta2=beta2,
         lr=learning_rate,
         weight_decay=0.0,
         eps=1e-8,

@@ -120,6 +120,7 @@ class FittingSettings:
     Args:
         n_steps: Number of Adam steps.
         learning_rate: Learning rate of the first step.
+        beta2: Decay of Adam's mean of squared gradients.
         loss: Name of a loss in `engine.losses.LOSSES`.
         support_share: Share of a list that the context is computed from while fitting, at
             least one entry; lists of fewer than 5 entries are support and query at once.
@@ -130,6 +131,7 @@ class FittingSettings:
 
     n_steps: int
     learning_rate: float
+    beta2: float = 0.999
     loss: str = "weighted-list-mle"
     support_share: float = 0.2
     full_length: int = 1
@@ -141,6 +143,7 @@ class FittingSettings:
         require(self.full_length > self.free_length, "full_length", self.full_length, longer)
         require(self.n_steps >= 0, "n_steps", self.n_steps, "at least 0")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
+        require(0 <= self.beta2 < 1, "beta2", self.beta2, "at least 0 and below 1")
         require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")
         require(0 < self.support_share < 1, "support_share", self.support_share, "between 0 and 1")
 
@@ -207,7 +210,7 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "default": Preset(
         scorer=ScorerSettings(activation="silu", range_limit=None, centred=True),
-        from_random=FittingSettings(n_steps=150, learning_rate=0.03),
+        from_random=FittingSettings(n_steps=115, learning_rate=0.045, beta2=0.95),
         from_prior=FittingSettings(n_steps=200, learning_rate=0.02, full_length=20),
         from_tasks=FittingSettings(
             n_steps=200, learning_rate=0.02, free_length=10, full_length=40

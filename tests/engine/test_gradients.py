@@ -115,13 +115,14 @@ class SquaredError:
         return 2.0 * mask * (scores - targets)
 
 
-def test_a_fit_is_what_steps_of_autograd_are(monkeypatch):
+@pytest.mark.parametrize("beta2", [0.999, 0.9])
+def test_a_fit_is_what_steps_of_autograd_are(beta2, monkeypatch):
     monkeypatch.setattr(fitting, "LOSSES", dict.fromkeys(LOSSES, SquaredError()))
     scorer = SCORERS["context"]
     generator = torch.Generator().manual_seed(1)
     lists = lists_of(1, generator)
     start = initial_parameters(scorer, 4, generator)
-    settings = FittingSettings(n_steps=5, learning_rate=0.01)
+    settings = FittingSettings(n_steps=5, learning_rate=0.01, beta2=beta2)
     fitted = fit(start, scorer, settings, lists, torch.Generator().manual_seed(2))
 
     support, query = split_support(lists.mask, 3, 0.2, torch.Generator().manual_seed(2))
@@ -130,7 +131,7 @@ def test_a_fit_is_what_steps_of_autograd_are(monkeypatch):
     prepared = loss.prepare(lists.values, query)
     weights = lists.weights / (3 * lists.weights.sum())
     leaves = {name: value.clone().requires_grad_() for name, value in start.items()}
-    optimiser = torch.optim.Adam([*leaves.values()])
+    optimiser = torch.optim.Adam([*leaves.values()], betas=(0.9, beta2))
     for step in range(5):
         optimiser.param_groups[0]["lr"] = 0.005 * (1.0 + math.cos(math.pi * step / 5))
         found = autograd(scorer, leaves, lists, loss, prepared, weights, quantiles, support)
