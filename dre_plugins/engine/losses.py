@@ -139,16 +139,17 @@ def _derivatives(scores: Tensor, prepared: Prepared) -> Tensor:
 
 
 def _plackett_luce(scores: Tensor, prepared: Prepared) -> tuple[Tensor, Tensor, Tensor]:
-    """Return s less its largest, L in sorted order, and exp(s_j) sum_{i >= j} W_i / exp(L_i)."""
+    """Return s less its centre, L in sorted order, and exp(s_j) sum_{i >= j} W_i / exp(L_i)."""
     order, mirrored = prepared.order.expand(scores.shape), prepared.mirrored.expand(scores.shape)
-    s = scores - scores.amax(-1, keepdim=True)
-    # On a GPU, asking for the spread would wait for the device.
-    spread = math.inf if s.is_cuda else -float(s.amin())
-    if spread >= _widest(s.dtype):
+    high, low = scores.amax(-1, keepdim=True), scores.amin(-1, keepdim=True)
+    s = scores - 0.5 * (high + low)
+    # On a GPU, asking for the size would wait for the device.
+    size = math.inf if s.is_cuda else 0.5 * float((high - low).amax())
+    if size >= _largest(s.dtype):
         s = s.double()
-    if spread < _widest(s.dtype):
-        # No exp(s) underflows and no W / exp(L) overflows, and sums of positive numbers are exact
-        # to rounding, so logcumsumexp (28 us each way) is not needed.
+    if size < _largest(s.dtype):
+        # No exp(s) and no W / exp(L) underflows or overflows, and sums of positive numbers are
+        # exact to rounding, so logcumsumexp (28 us each way) is not needed.
         exps = s.exp()
         sums = exps.gather(-1, order).cumsum(-1)
         log_sums = sums.log()
@@ -162,8 +163,8 @@ def _plackett_luce(scores: Tensor, prepared: Prepared) -> tuple[Tensor, Tensor, 
     return s, log_sums, pulls
 
 
-def _widest(dtype: torch.dtype) -> float:
-    """Return the spread of scores up to which their exponentials can be added: 71 or 567."""
+def _largest(dtype: torch.dtype) -> float:
+    """Return the size of numbers up to which their exponentials can be added: 71 or 567."""
     return 0.8 * math.log(torch.finfo(dtype).max)
 
 
