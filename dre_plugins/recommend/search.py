@@ -6,7 +6,7 @@ candidate; the acquisition values `[C]` are a function of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,6 +37,9 @@ MAX_TABLE = 4096
 # studies, 68 such suggestions improved the best value by a millionth of its range on average,
 # those within twice the distance by two ten-thousandths (lab/2026-11-23-branches.md).
 MIN_STEP = 5e-4
+# In a suggestion that must lie in a branch it is this far: a branch that is behind is explored, as
+# refining the best of it would not reach the incumbent (lab/2026-11-29-steps-in-branches.md).
+BRANCH_STEP = 0.15
 # Suggestions of one fit are at least this far apart, as a share of the distance between neighbours
 # among points that are spread over the space.
 NEAR = 0.25
@@ -150,28 +153,30 @@ class CandidateSearch:
     ) -> tuple[Units, torch.Tensor, bool]:
         """Return the new candidate of the largest acquisition, or an old one if none is new.
 
-        A candidate that differs from a trial by less than `MIN_STEP` in every coordinate, or that
-        is near an earlier choice of the same fit (see `NEAR`), is chosen only if no other one is
-        new. Returns coordinates `[P]`, predictions `[J, 1]`, and whether the choice is new.
+        A candidate that differs from a trial by less than `MIN_STEP` in every coordinate (in a
+        branch `BRANCH_STEP`), or that is near an earlier choice of the same fit (see `NEAR`), is
+        chosen only if no other one is new. Returns coordinates `[P]`, predictions `[J, 1]`, and
+        whether the choice is new.
         """
         units, predictions = pool.units, pool.predictions
         taken, seen, values = request.taken, request.seen, acquisition(predictions)
+        steps = (MIN_STEP,) if request.branch is None else (BRANCH_STEP, MIN_STEP)
         if taken is not None and len(taken):
             features = self.space.features(self.space.canonical(units))
             apart = np.flatnonzero(
                 is_distant(features, self.space.features(taken), self._min_distance)
             )
-            best, is_new = self._first(units[apart], values[apart], seen)
+            best, is_new = self._first(units[apart], values[apart], seen, steps)
             if is_new:
                 best = int(apart[best])
                 return units[best], predictions[:, [best]], True
-        best, is_new = self._first(units, values, seen)
+        best, is_new = self._first(units, values, seen, steps)
         if not is_new and self.candidates is None:
             # A search easily misses the last configurations of a finite space.
             remaining = self.rule.unseen(request.fixed, seen, rng, MAX_TABLE)
             if len(remaining):
                 units, predictions = remaining, predict(remaining)
-                best, is_new = self._first(units, acquisition(predictions), seen)
+                best, is_new = self._first(units, acquisition(predictions), seen, steps)
         return units[best], predictions[:, [best]], is_new
 
     @cached_property
@@ -183,13 +188,19 @@ class CandidateSearch:
         rng = np.random.default_rng(seed)
         return self.space.canonical(sobol(self.space.n_parameters, N_REFERENCE, rng))
 
-    def _first(self, pool: Units, values: torch.Tensor, seen: Seen) -> tuple[int, bool]:
+    def _first(
+        self, pool: Units, values: torch.Tensor, seen: Seen, steps: Sequence[float]
+    ) -> tuple[int, bool]:
+        """Return the best candidate that is a step from all trials, and whether it is new at all.
+
+        If none is, the next one of the steps counts.
+        """
         order = np.argsort(-values.numpy(), kind="stable")
-        new = None
-        if self.table is None:
-            new = first_new(self.space, pool[order], seen, MIN_STEP)
-        if new is None:
-            new = first_new(self.space, pool[order], seen)
+        for step in steps if self.table is None else ():
+            new = first_new(self.space, pool[order], seen, step)
+            if new is not None:
+                return int(order[new]), True
+        new = first_new(self.space, pool[order], seen)
         return int(order[new or 0]), new is not None
 
     def _spread(self, elite: Units, rng: np.random.Generator, fixed: Units) -> tuple[Units, int]:

@@ -1,15 +1,21 @@
 """No branch of a conditional space is dropped before it was beaten."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
+import torch
 
 from dre_plugins.recommend import surrogates
 from dre_plugins.recommend.branches import branch_to_try, is_within
 from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.requests import Request
 from dre_plugins.recommend.schedule import is_branch_turn
+from dre_plugins.recommend.search import CandidatePool, CandidateSearch
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 from dre_plugins.space.rules import Rule
+from dre_plugins.space.seen import Seen
 
 SPACE = SearchSpace(
     {
@@ -136,3 +142,18 @@ def test_suggestions_go_where_they_are_led(count: int) -> None:
     models = [each.configuration["model"] for each in suggested]
     assert models[0] == "forest"
     assert count == 1 or models[1] == "net", "what is pending counts"
+
+
+@pytest.mark.parametrize(
+    ("is_led", "others", "expected"), [(False, [0.7], 0.51), (True, [0.7], 0.7), (True, [], 0.51)]
+)
+def test_a_branch_that_is_behind_is_explored_and_not_refined(is_led, others, expected) -> None:
+    space = SearchSpace({"x": Float(0.0, 1.0)})
+    search, seen, free = CandidateSearch(Rule(space, None), None, 0), Seen(), np.full(1, np.nan)
+    seen.include(np.array([[0.5]]))
+    units = np.array([[0.5], [0.51], *([other] for other in others)])
+    acquisition = -torch.arange(len(units)).double()  # best next to the trial at .5
+    request = Request(LED, "model", seen, free, free if is_led else None)
+    pool = CandidatePool(units, acquisition[None])
+    best, _, is_new = search.best(pool, Mock(), lambda rows: rows[0], request, Mock())
+    assert (best.tolist(), is_new) == ([expected], True)
