@@ -19,6 +19,7 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 from dre_plugins.adapters.common.options import DURATION, cost_from
 from dre_plugins.adapters.optuna import conversion
 from dre_plugins.adapters.optuna.attributes import constraints_of, stored_trials
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial, number_of
 from dre_plugins.space.base import Mask, match_key
 from dre_plugins.space.search_space import SearchSpace
@@ -117,6 +118,7 @@ def read(
 
 def begun_in(study: Study) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
     """Return what `read` does of the trials that have begun, those that have parameters."""
+    require(hasattr(study, "directions"), "study", study, "a study of Optuna")
     begun = [trial for trial in stored_trials(study) if trial.state in conversion.STATES]
     space, begun, history = read(begun, study.directions)
     rows = [row for row, converted in enumerate(history) if converted.configuration]

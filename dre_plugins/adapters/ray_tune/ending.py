@@ -45,6 +45,8 @@ def recommend(
         ValueError: If no trial is complete and feasible, or an argument is wrong.
     """
     check_mode(mode)
+    is_grid = isinstance(results, (ResultGrid, list))
+    require(is_grid, "results", results, "what Tuner.fit returns")
     runs = [run_of_result(results[place]) for place in range(len(results))]
     reported = {name for run in runs for report in run.reports for name in report}
     is_known = metric in reported or not reported  # all trials may have failed
