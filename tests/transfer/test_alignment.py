@@ -151,6 +151,12 @@ class TestMatching:
         with pytest.raises(ValueError, match=message):
             align(source, target)
 
+    def test_equal_names_without_a_common_value_need_no_mapping(self) -> None:
+        source = SearchSpace({"x": Float(0, 1), "max_features": Float(0.1, 1)})
+        target = SearchSpace({"max_features": Integer(1, 20)})
+        with pytest.raises(ValueError, match=r"'max_features' is Float.*, Integer\(.*past\.$"):
+            align(source, target)
+
     def test_a_mapping_of_what_has_no_value_in_common(self) -> None:
         space = SearchSpace({"x": Float(0, 1), "k": Categorical(["a", "b"])})
         with pytest.raises(ValueError, match=r"joins 'x' to 'k', but no value of .* remove it"):

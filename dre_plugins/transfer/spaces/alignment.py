@@ -142,17 +142,24 @@ def align(
 ) -> Alignment:
     """Find the parameters that two spaces have in common, see `try_align`.
 
-    A ValueError says that there are none.
+    A ValueError says that there are none, or that those have no value in common.
     """
     alignment = try_align(source, target, mapping=mapping, defaults=defaults)
-    if alignment is None:
-        raise ValueError(
-            f"the spaces have no parameter in common: {list(source.domains)} in this study, "
-            f"{list(target.domains)} in the past; join those that are the same with "
-            "mapping={name in this study: name in the past}, which is Prior.load(…, mapping=…) "
-            "for a prior."
-        )
-    return alignment
+    if alignment is not None:
+        return alignment
+    pairs = matching_names(list(source.domains), list(target.domains), mapping)
+    for name, (other, _) in pairs.items():
+        if name in source.names and other in target.names:
+            raise ValueError(
+                f"the spaces have no value in common: {name!r} is {source.domains[name]!r} in "
+                f"this study, {target.domains[other]!r} in the past."
+            )
+    raise ValueError(
+        f"the spaces have no parameter in common: {list(source.domains)} in this study, "
+        f"{list(target.domains)} in the past; join those that are the same with mapping={{name in "
+        "this study: name in the past}, which is Prior.load(…, mapping=…), or with_mapping(…) of "
+        "a prior that was trained."
+    )
 
 
 def try_align(
