@@ -148,7 +148,7 @@ def test_what_cannot_be_recommended_says_why(tmp_path):
         for_syne_tune.recommend(experiment, constraints={"speed": 1.0})
     with pytest.raises(ValueError, match=r"nothing to recommend: .*without the metric 'speed'"):
         for_syne_tune.recommend(experiment, "speed")
-    with pytest.raises(ValueError, match="results must be what Tuner.fit returns, got None"):
+    with pytest.raises(ValueError, match=r"results must be what Tuner.fit returns, got None"):
         for_ray_tune.recommend(None, "loss", "min")
     with pytest.raises(ValueError, match="study must be a study of Optuna, got None"):
         for_optuna.recommend(None)
