@@ -356,6 +356,17 @@ def _numbered(tasks: Iterable[Task]) -> tuple[Task, ...]:
     return tuple(numbered.values())
 
 
+def with_parameters(metadata: MetaDataset) -> MetaDataset:
+    """Return the tasks that have searched anything: one of constants has no order to learn.
+
+    The others are counted in `skipped`, with their names.
+    """
+    tasks = tuple(task for task in metadata if task.space.n_parameters)
+    constant = [task.name for task in metadata if not task.space.n_parameters]
+    reason = {f"tasks {constant}, where no parameter varies": len(constant)} if constant else {}
+    return replace(metadata, tasks=tasks, skipped={**metadata.skipped, **reason})
+
+
 def unnumbered(name: str) -> str:
     """Return a name without the numbers that it may have got where it was repeated."""
     return re.sub(r"( \(\d+\))+$", "", name)

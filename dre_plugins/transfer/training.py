@@ -22,7 +22,7 @@ from dre_plugins.space.candidates import mutate, sobol
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.content import Card, PriorContent
 from dre_plugins.transfer.meta_training import Progress, meta_train
-from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.metadata import MetaDataset, Task, with_parameters
 from dre_plugins.transfer.spaces.merging import (
     in_canonical_order,
     mergeable,
@@ -74,7 +74,7 @@ def train_prior(
 ) -> PriorContent:
     """Meta-train a prior, see `Prior.train`; `machine` has further arguments of `meta_train`."""
     require(is_integer(seed) and seed >= 0, "seed", seed, "a non-negative integer")
-    metadata = _with_parameters(metadata)
+    metadata = with_parameters(metadata)
     if not len(metadata):
         raise ValueError(
             "metadata has no task with parameters, so there is nothing to learn from; "
@@ -97,7 +97,7 @@ def train_prior(
     training = metadata
     if validation is None:
         training, validation = held_out(metadata)
-    validation = _with_parameters(validation)
+    validation = with_parameters(validation)
     lists = TaskLists.of(training.tasks, space)
     validation_lists = TaskLists.of(validation.tasks, space) if len(validation) else None
     with _bar(progress) as on_progress:
@@ -132,12 +132,6 @@ def train_prior(
     if scorer.context is not None:
         contexts = contexts_of(ensemble, lists, settings.max_support, seed)
     return PriorContent(ensemble, space, card, favourites_of(training, space), contexts)
-
-
-def _with_parameters(metadata: MetaDataset) -> MetaDataset:
-    """Return the tasks that have searched anything: one of constants has no order to learn."""
-    tasks = tuple(task for task in metadata if task.space.n_parameters)
-    return replace(metadata, tasks=tasks)
 
 
 def contexts_of(

@@ -13,7 +13,7 @@ import numpy as np
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.engine.settings import require
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.metadata import MetaDataset, counted
+from dre_plugins.transfer.metadata import MetaDataset, counted, with_parameters
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -78,6 +78,7 @@ def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:
 
     A ValueError says that there is nothing to learn from.
     """
+    metadata = with_parameters(metadata)
     left_out = f"; left out: {dict(metadata.skipped)}" if metadata.skipped else ""
     if not len(metadata):
         raise ValueError(f"There is nothing to learn from{left_out}; give at least one past task.")

@@ -91,6 +91,10 @@ def test_past_studies_without_anything_to_rank_are_left_out():
         tuned(sampler_of(past_studies=past), 3).trials for past in (metadata, good)
     )
     assert [trial.params for trial in with_them] == [trial.params for trial in without]
+    constant = optuna.create_study(study_name="fixed")
+    constant.optimize(lambda _: 1.0, 2)
+    with pytest.raises(ValueError, match=r"left out: .*'fixed'.*, where no parameter varies"):
+        sampler_of(past_studies=constant)
 
 
 @pytest.mark.parametrize(
