@@ -14,9 +14,10 @@ import re
 import time
 import uuid
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from itertools import count
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -26,6 +27,7 @@ from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.recorded import Header, RecordedStudy, RecordedTrial
 from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.trials import Trial, TrialState, values_of
+from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.serial import from_plain, to_plain
 from dre_plugins.transfer.archive import DAMAGES
@@ -311,11 +313,13 @@ def read_lines(path: Path) -> tuple[Header, list[bytes]]:
 def read_study(paths: Sequence[Path]) -> RecordedStudy:
     """Return a study from its records; if a trial was recorded twice, the last record counts.
 
+    Two configurations of one number are two trials: copies of a study in two storages went on, or
+    a study that began again from an older state. The later one is numbered behind all others.
     Damaged lines, such as the last one of a killed process, are counted.
     """
     records = [read_lines(path) for path in sorted(paths)]
     spaces: dict[bytes, SearchSpace] = {}  # by line: ranges that move make one for each trial
-    trials: dict[int, RecordedTrial] = {}
+    trials: dict[tuple[int, Hashable], RecordedTrial] = {}
     n_damaged = 0
     for header, line in ((header, line) for header, lines in records for line in lines):
         try:
@@ -323,15 +327,20 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
             if "space" in state:
                 spaces[line] = SearchSpace.from_dict(state["space"])
                 continue
-            number, ended = int(state["trial"]), _trial_in(state, header)
-            if number not in trials or trials[number].time <= ended.time:
-                trials[number] = ended
+            ended = _trial_in(state, header)
+            key = int(state["trial"]), match_key(ended.trial.configuration)
+            if key not in trials or trials[key].time <= ended.time:
+                trials[key] = ended
         except DAMAGES:
             n_damaged += 1
     if not spaces:
         raise RecordError(f"{paths[0]} has no search space.")
     header = min((header for header, _ in records), key=lambda header: header.began)
-    return RecordedStudy(header, tuple(spaces.values()), trials, n_damaged)
+    further = count(1 + max((number for number, _ in trials), default=0))
+    numbered: dict[int, RecordedTrial] = {}
+    for (number, _), ended in sorted(trials.items(), key=lambda item: item[1].time):
+        numbered[next(further) if number in numbered else number] = ended
+    return RecordedStudy(header, tuple(spaces.values()), numbered, n_damaged)
 
 
 def _trial_in(state: Mapping[str, Any], header: Header) -> RecordedTrial:

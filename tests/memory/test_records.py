@@ -131,6 +131,15 @@ def test_records_of_several_processes_are_merged(memory, monkeypatch):
     assert values == {0: 4.0, 1: 2.0}
 
 
+def test_copies_of_a_study_that_went_on_apart_lose_no_trial(memory):
+    """As `optuna.copy_study` makes them in another storage, under the same name."""
+    for layers in (1, 2):
+        recorder = write(memory, [Trial(AT, COMPLETE, 1.0)])
+        recorder.write(1, Trial({**AT, "layers": layers}, COMPLETE, 2.0), SPACE)
+    trials = read_study(files_of(memory)).trials
+    assert {n: trials[n].trial.configuration["layers"] for n in trials} == {0: 3, 1: 1, 2: 2}
+
+
 def test_copies_in_another_process_write_to_its_own_file(memory, monkeypatch):
     recorder = write(memory, [Trial(AT, COMPLETE, 1.0)])
     before = files_of(memory)[0].read_bytes()
