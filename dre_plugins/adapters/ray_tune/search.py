@@ -77,9 +77,10 @@ class DRESearch(Searcher):
     Args:
         space: Parameter space, in the form of the Tuner's `param_space`; None takes that. If it is
             given here, the Tuner's may contain only constants and `tune.sample_from`, or the same
-            domains. Choices that are functions or other objects can be told apart only if the
-            space is given here, because a Tuner hides them from the search algorithm. With such
-            choices, `valid` and `memory` need the space here, too.
+            domains. As with Ray's own searchers, a domain here overrides a constant there. Choices
+            that are functions or other objects can be told apart only if the space is given here,
+            because a Tuner hides them from the search algorithm. With such choices, `valid` and
+            `memory` need the space here, too.
         metric: Name of the metric, with "/" between nested keys; a list for several objectives.
             None takes the single metric of the `TuneConfig`, which Ray hands on only if the Tuner
             has a `param_space`.
