@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -16,6 +17,7 @@ from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
+    distribution_to_json,
 )
 from optuna.samplers import PartialFixedSampler
 from optuna.study import Study
@@ -145,6 +147,24 @@ def are_alike(distribution: BaseDistribution, other: BaseDistribution) -> bool:
     return getattr(distribution, "log", False) == getattr(other, "log", False)
 
 
+def are_stored_alike(distribution: BaseDistribution, other: BaseDistribution) -> bool:
+    """Return whether two lists of choices are the same to a storage, which has no tuples."""
+    if {type(distribution), type(other)} != {CategoricalDistribution}:
+        return False
+    with suppress(TypeError):  # choices that only a storage in memory can hold
+        return distribution_to_json(distribution) == distribution_to_json(other)
+    return False
+
+
+def choice_in(distribution: BaseDistribution, value: Any) -> Any:
+    """Return the choice of a distribution that a storage returns as a value: it has no tuples."""
+    if not isinstance(value, list):
+        return value
+    tuples = (choice for choice in getattr(distribution, "choices", ()) if type(choice) is tuple)
+    text = json.dumps(value)
+    return next((choice for choice in tuples if json.dumps(choice, default=repr) == text), value)
+
+
 def internal_number(distribution: BaseDistribution, value: Any) -> float:
     """Return Optuna's internal representation, without confusing 1, 1.0 and True."""
     if isinstance(distribution, CategoricalDistribution):
@@ -199,7 +219,8 @@ def configuration_of(
             continue
         number, is_asked = numbers[name], name in trial.params
         asked = trial.distributions[name] if is_asked else distribution
-        if asked is distribution or are_alike(asked, distribution):
+        is_alike = asked is distribution or are_alike(asked, distribution)
+        if is_alike or are_stored_alike(asked, distribution):
             asked = distribution  # to Optuna 1 and True are the same choice: take the newest
         if has_value(asked, number):
             value = asked.to_external_repr(number)

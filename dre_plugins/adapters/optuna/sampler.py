@@ -256,7 +256,8 @@ class DRESampler(BaseSampler):
     ) -> dict[str, BaseDistribution]:
         """Announce a choice, and return every parameter that a trial of the study asked for."""
         self._reporter.warn_if(claims.announce(study, trial), study, trial)
-        return conversion.union_of_distributions(self._process.read(study, trial))
+        union = conversion.union_of_distributions(self._process.read(study, trial))
+        return self._process.as_asked(study, union)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -313,7 +314,8 @@ class DRESampler(BaseSampler):
         ordered = self._settings.order_numeric_choices
         domain = conversion.domain_of(param_name, param_distribution, ordered=ordered)
         chosen = self._process.choice(study, trial).values
-        if param_name in chosen and domain.contains(value := chosen[param_name]):
+        value = conversion.choice_in(param_distribution, chosen.get(param_name))
+        if param_name in chosen and domain.contains(value):
             return value  # as `sample_relative` does where this process knows the parameter
         configuration = self._suggestions.completed(study, trial, param_name, param_distribution)
         if param_name in configuration:

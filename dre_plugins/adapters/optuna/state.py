@@ -14,7 +14,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.attributes import storage_of, stored_trials
-from dre_plugins.adapters.optuna.conversion import are_alike
+from dre_plugins.adapters.optuna.conversion import are_alike, are_stored_alike
 from dre_plugins.adapters.optuna.prior import StudyPrior
 from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
@@ -76,7 +76,7 @@ class ThisProcess:
     def end(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial of this process has ended."""
         self._choices.pop((study.study_name, trial.number), None)
-        for name, distribution in trial.distributions.items():
+        for name, distribution in self.as_asked(study, trial.distributions).items():
             self.ask(study, name, distribution)
 
     def began_at(self, study: Study) -> datetime:
@@ -121,6 +121,13 @@ class ThisProcess:
     def ask(self, study: Study, name: str, distribution: BaseDistribution) -> None:
         """Remember which kind of parameter the objective asks for under a name."""
         self._asked[study.study_name, name] = distribution
+
+    def as_asked(
+        self, study: Study, stored: Mapping[str, BaseDistribution]
+    ) -> dict[str, BaseDistribution]:
+        """Return distributions from a storage, with choices as the objective asks for them."""
+        asked = {name: self._asked.get((study.study_name, name), stored[name]) for name in stored}
+        return {n: asked[n] if are_stored_alike(asked[n], d) else d for n, d in stored.items()}
 
     def forget_asked(self, study: Study) -> bool:
         """Forget what the objective of a study has asked for; return whether that was anything."""

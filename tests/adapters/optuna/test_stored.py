@@ -1,5 +1,6 @@
 """Trials that a study finds in its storage; random ones are in tests/reliability (make fuzz)."""
 
+import json
 import math
 import warnings
 from pathlib import Path
@@ -95,6 +96,22 @@ def test_choices_may_be_listed_twice(choices: list[Any]) -> None:
 
     sampler = optimized(tiny_sampler(allow_duplicates=True), objective, 8).sampler
     assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 0
+
+
+@pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
+def test_a_storage_returns_lists_for_tuples(storage: Any) -> None:
+    def of_layers(trial: Trial) -> float:
+        layers: Any = trial.suggest_categorical("layers", [(64,), (64, (32, 16)), "none"])
+        return len(layers) + line(trial)
+
+    def suggested(storage: Any) -> str:
+        study = optuna.create_study(storage=storage)
+        for _ in range(3):  # a resumed study knows only what is stored
+            study.sampler = tiny_sampler(n_startup_trials=2)
+            study.optimize(of_layers, n_trials=3)
+        return json.dumps(params_of(study))
+
+    assert suggested(storage) == suggested(None)
 
 
 def test_a_grid_of_huge_integers_is_modelled(caplog: pytest.LogCaptureFixture) -> None:
