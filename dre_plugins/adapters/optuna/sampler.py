@@ -289,7 +289,7 @@ class DRESampler(BaseSampler):
             }
             self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
-            if may_repeat or not self._process.may_conflict(space, trial, trials):
+            if may_repeat or not self._process.may_conflict(study, space, trial, trials):
                 break
             repeats = claims.repeats_in(space, trials)
             rivals = claims.conflicting_trials(study, trial, numbers, names, held_by, repeats)

@@ -59,7 +59,9 @@ class ThisProcess:
     """Hold the trials begun in this process, and what was chosen for them."""
 
     def __init__(self) -> None:
-        self._choices: dict[tuple[str, int], Choice] = {}
+        # By storage, as another one may have a study of the same name.
+        self._choices: WeakKeyDictionary[BaseStorage, dict[tuple[str, int], Choice]]
+        self._choices = WeakKeyDictionary()
         self._asked: dict[tuple[str, str], BaseDistribution] = {}
         self._began: WeakKeyDictionary[BaseStorage, dict[str, datetime]] = WeakKeyDictionary()
 
@@ -69,13 +71,13 @@ class ThisProcess:
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial has begun here."""
-        self._choices[study.study_name, trial.number] = Choice()
+        self._choices_of(study)[study.study_name, trial.number] = Choice()
         if trial.number == 0:  # another study may have had the name
             self._began.pop(storage_of(study), None)
 
     def end(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial of this process has ended."""
-        self._choices.pop((study.study_name, trial.number), None)
+        self._choices_of(study).pop((study.study_name, trial.number), None)
         for name, distribution in self.as_asked(study, trial.distributions).items():
             self.ask(study, name, distribution)
 
@@ -93,7 +95,10 @@ class ThisProcess:
 
     def choice(self, study: Study, trial: FrozenTrial) -> Choice:
         """Return what was chosen for a trial, for further choices to be added."""
-        return self._choices.setdefault((study.study_name, trial.number), Choice())
+        return self._choices_of(study).setdefault((study.study_name, trial.number), Choice())
+
+    def _choices_of(self, study: Study) -> dict[tuple[str, int], Choice]:
+        return self._choices.setdefault(storage_of(study), {})
 
     def read(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
         """Read the study's trials, for `trials` to have them once: one read for a trial."""
@@ -107,7 +112,7 @@ class ThisProcess:
         return stored_trials(study) if trials is None else trials
 
     def may_conflict(
-        self, space: SearchSpace, trial: FrozenTrial, trials: Sequence[FrozenTrial]
+        self, study: Study, space: SearchSpace, trial: FrozenTrial, trials: Sequence[FrozenTrial]
     ) -> bool:
         """Return whether another worker may have chosen the same configuration at this time.
 
@@ -116,7 +121,7 @@ class ThisProcess:
         is_small = space.n_configurations is not None and space.n_configurations <= SMALL_SPACE
         running = (other.number for other in trials if other.state is OptunaState.RUNNING)
         are_others = any(number != trial.number for number in running)
-        return is_small or len(self._choices) > 1 or are_others
+        return is_small or len(self._choices_of(study)) > 1 or are_others
 
     def ask(self, study: Study, name: str, distribution: BaseDistribution) -> None:
         """Remember which kind of parameter the objective asks for under a name."""

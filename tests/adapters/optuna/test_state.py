@@ -42,6 +42,23 @@ def test_other_seeds_give_other_suggestions() -> None:
     assert len({study.trials[0].params["rate"] for study in studies}) == 10
 
 
+def test_studies_of_one_name_in_two_storages_may_share_a_sampler() -> None:
+    def suggested(names: str) -> list[list[dict[str, Any]]]:
+        sampler = worker.tiny_sampler(n_startup_trials=2)
+        studies = [optuna.create_study(study_name=name, sampler=sampler) for name in names]
+        for number in range(4):
+            trials = [study.ask() for study in studies]
+            values = [trial.suggest_float("x", 0.0, 1.0) for trial in trials]
+            # In the end the first study asks for a parameter that only the other one has had.
+            for place in (0, 1) if number == 3 else (1,):
+                values[place] += trials[place].suggest_float("y", 0.0, 1.0)
+            for study, trial, value in zip(studies, trials, values, strict=True):
+                study.tell(trial, value)
+        return [worker.params_of(study) for study in studies]
+
+    assert suggested("ss") == suggested("ab")
+
+
 def test_without_a_seed_studies_differ() -> None:
     studies = [run_here(worker.tiny_sampler(seed=None), 3) for _ in range(2)]
     assert worker.params_of(studies[0])[0]["rate"] != worker.params_of(studies[1])[0]["rate"]
