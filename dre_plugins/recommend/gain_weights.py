@@ -20,10 +20,9 @@ import numpy as np
 import torch
 from scipy.special import expit, log_ndtr
 
-from dre_plugins.recommend.conditioned import Conditioned
 from dre_plugins.recommend.constraints import Constraint
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.universal_prior import network_for, process_features
+from dre_plugins.recommend.universal_prior import Conditioned, network_for, process_features
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.derivatives import mixed

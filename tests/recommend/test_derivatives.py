@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from dre_plugins.recommend.conditioned import Conditioned
 from dre_plugins.recommend.constraints import Constraint
 from dre_plugins.recommend.gain_weights import CostModel, Feasibility
 from dre_plugins.recommend.proposers.improvement import MixtureImprovement
-from dre_plugins.recommend.universal_prior import network_for
+from dre_plugins.recommend.universal_prior import Conditioned, network_for
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.base import Array
 from dre_plugins.universal.derivatives import DifferentiablePosterior

@@ -10,7 +10,6 @@ from presets import of_steps
 from small_spaces import PLANE, sphere
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.conditioned import possible_targets
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import GainWeights
@@ -19,6 +18,7 @@ from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.recommend.schedule import is_branch_turn
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.universal_prior import possible_targets
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 from dre_plugins.space.rules import Rule
 from dre_plugins.study import AskTell

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from scipy.special import ndtri
 
-from dre_plugins.recommend.conditioned import Conditioned
+from dre_plugins.recommend.universal_prior import Conditioned
 from dre_plugins.space.base import Array, Positions
 from dre_plugins.space.candidates import sobol
 

@@ -15,7 +15,6 @@ import torch
 
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.conditioned import BLOCK, Conditioned, with_broken
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import GainWeights
@@ -26,7 +25,7 @@ from dre_plugins.recommend.proposers.gain import Gain, Samples
 from dre_plugins.recommend.proposers.improvement_search import ImprovementSearch
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
-from dre_plugins.recommend.universal_prior import network_for
+from dre_plugins.recommend.universal_prior import BLOCK, Conditioned, network_for, with_broken
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import with_fixed
 

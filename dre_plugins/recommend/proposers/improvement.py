@@ -9,7 +9,7 @@ import torch
 from scipy.special import erfcx, ndtr
 
 from dre_plugins.engine.acquisition import log_expected_improvement
-from dre_plugins.recommend.conditioned import BLOCK, Conditioned
+from dre_plugins.recommend.universal_prior import BLOCK, Conditioned
 from dre_plugins.space.base import Array
 from dre_plugins.universal.derivatives import mixed
 
