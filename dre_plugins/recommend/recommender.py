@@ -97,8 +97,7 @@ class Recommender:
         self.rule = Rule(space, None) if rule is None else rule
         self.space = space
         self.settings = settings if settings is not None else RecommenderSettings()
-        is_seed = is_integer(seed) and seed >= 0
-        require(is_seed, "seed", seed, "a non-negative integer")
+        require(is_integer(seed) and seed >= 0, "seed", seed, "a non-negative integer")
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
         check_turns(prior, self.settings.preset)
@@ -172,10 +171,8 @@ class Recommender:
                 trials have not as many objectives as each other and as there are priors.
             RuleError: If the rule raises, or nothing satisfies it (a ValueError, too).
         """
-        is_count = is_integer(count) and count >= 1
-        require(is_count, "count", count, "an integer of at least 1")
-        is_number = is_integer(index) and index >= 0
-        require(is_number, "index", index, "a non-negative integer")
+        require(is_integer(count) and count >= 1, "count", count, "an integer of at least 1")
+        require(is_integer(index) and index >= 0, "index", index, "a non-negative integer")
         fixed = fixed or {}
         fixed_units = self._fixed_units(fixed)
         self.check_rule()

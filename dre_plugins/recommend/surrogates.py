@@ -71,8 +71,7 @@ class Surrogates:
                 branch = self._branch(number, chosen)
                 turn = self._turn(number, chosen, is_in_branch=branch is not None)
                 taken = chosen if batch.shares_fit else None
-                request = Request(number, turn, seen, batch.fixed, branch, taken)
-                choice = self._choice(request)
+                choice = self._choice(Request(number, turn, seen, batch.fixed, branch, taken))
                 choices.append(choice)
                 new = batch.evidence.space.canonical(choice.units[None])
                 chosen = np.concatenate([chosen, new])

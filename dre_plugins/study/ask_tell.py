@@ -230,8 +230,7 @@ class AskTell(KeptTrials):
         Raises:
             ValueError: If `count` is below 1.
         """
-        is_count = is_integer(count) and count >= 1
-        require(is_count, "count", count, "an integer of at least 1")
+        require(is_integer(count) and count >= 1, "count", count, "an integer of at least 1")
         first = len(self._trials)
         if not first and self._recommenders.prior_summary:
             self._logger.info(self._recommenders.prior_summary)

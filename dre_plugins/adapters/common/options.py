@@ -30,8 +30,7 @@ def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:
     """Return a seed as a plain integer, drawn from the operating system if there is none."""
     if seed is None:
         return secrets.randbits(n_bits)
-    is_seed = is_integer(seed) and seed >= 0
-    require(is_seed, name, seed, "a non-negative integer or None")
+    require(is_integer(seed) and seed >= 0, name, seed, "a non-negative integer or None")
     return int(seed)
 
 

@@ -67,8 +67,7 @@ def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True
             raise UnsupportedDomainError(f"its name must be a text, such as {str(name)!r}.")
         if isinstance(distribution, CategoricalDistribution):
             # Optuna samples a value that is listed twice with twice the probability.
-            choices = distinct(distribution.choices)
-            return choice_of(name, choices, ordered=ordered)
+            return choice_of(name, distinct(distribution.choices), ordered=ordered)
         if isinstance(distribution, FloatDistribution):
             scale = "log" if distribution.log else "linear"
             return Float(distribution.low, distribution.high, scale, distribution.step)

@@ -105,8 +105,7 @@ class ExpectedGainStopper(Stopper):
         if not isinstance(search, DRESearch):
             raise ValueError(f"search must be the DRESearch of the Tuner, got {search!r}.")
         self._search = search
-        rule = StoppingRule(n_ahead, min_gain, min_n_trials)
-        self._stopping = StudyStopping(rule, logger)
+        self._stopping = StudyStopping(StoppingRule(n_ahead, min_gain, min_n_trials), logger)
         self._has_heard = False
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:

@@ -101,8 +101,7 @@ class ExpectedGainCriterion:
         if searcher is None:
             raise ValueError(f"scheduler must have a DRESearcher, got {scheduler!r}.")
         self._searcher = searcher
-        rule = StoppingRule(n_ahead, min_gain, min_n_trials)
-        self._stopping = StudyStopping(rule, logger)
+        self._stopping = StudyStopping(StoppingRule(n_ahead, min_gain, min_n_trials), logger)
 
     def __call__(self, status: TuningStatus) -> bool:
         """Return whether the experiment is to stop."""

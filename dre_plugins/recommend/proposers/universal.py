@@ -81,8 +81,7 @@ class UniversalProposer:
 
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest expected improvement."""
-        best = self._incumbent_target(request)
-        improvement = MixtureImprovement(self._conditioned, best)
+        improvement = MixtureImprovement(self._conditioned, self._incumbent_target(request))
         return self._search.choose(
             request, improvement.logs, self._rank, improvement.with_derivatives
         )

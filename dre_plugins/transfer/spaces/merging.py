@@ -80,8 +80,7 @@ def in_canonical_order(space: SearchSpace) -> SearchSpace:
         if isinstance(domain, Categorical):
             choices = sorted(domain.choices, key=lambda value: (type(value).__name__, repr(value)))
             domains[name] = Categorical(tuple(choices))
-    conditions = sorted(space.conditions, key=repr)
-    return SearchSpace(domains, conditions, space.optional)
+    return SearchSpace(domains, sorted(space.conditions, key=repr), space.optional)
 
 
 # ---- domains
