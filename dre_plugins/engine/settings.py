@@ -104,13 +104,8 @@ class ScorerSettings:
     def from_dict(cls, values: Mapping[str, Any]) -> ScorerSettings:
         """Build the settings from what `to_dict` returned, possibly through JSON."""
         context = values["context"]
-        return cls(
-            **{
-                **values,
-                "hidden": tuple(values["hidden"]),
-                "context": None if context is None else ContextSettings(**context),
-            }
-        )
+        settings = None if context is None else ContextSettings(**context)
+        return cls(**{**values, "context": settings})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,8 +31,6 @@ from dre_plugins.transfer.archive import DAMAGES
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
-
-Result = TypeVar("Result")
 
 # Number of random configurations among which a prior ranks the trials of a study.
 N_REFERENCE = 256
@@ -69,18 +67,17 @@ class StudyMemory:
 
         If `make` raises, that counts as a failure to write.
         """
-        write = partial(self._recorder.write, is_stopped=is_stopped, source=source)
-        self._guarded(lambda: write(number, *make()), "written")
+        with self._surviving("written"):
+            self._recorder.write(number, *make(), is_stopped=is_stopped, source=source)
 
     def prior_for(self, space: SearchSpace | str) -> Prior | None:
         """Return a prior of the past studies that help, see `choices.prior_for`."""
         is_empty = isinstance(space, SearchSpace) and not space.n_parameters
         if len(self._header.directions) != 1 or is_empty:
             return None
-        study = self._header.study
-        prior = self._guarded(
-            lambda: prior_for(self._memory, study, space, self._logger), "learnt from"
-        )
+        prior: Prior | None = None
+        with self._surviving("learnt from"):
+            prior = prior_for(self._memory, self._header.study, space, self._logger)
         self.stats["past_studies"] = len(prior.card.tasks) if prior is not None else 0
         return prior
 
@@ -90,12 +87,12 @@ class StudyMemory:
         """Return how many of the suggestions use the memory, see `count_memory_turns`."""
         return count_memory_turns(prior, space, history, numbers, self.stats)
 
-    def _guarded(self, action: Callable[[], Result], failed: str) -> Result | None:
+    @contextmanager
+    def _surviving(self, failed: str) -> Iterator[None]:
         try:
-            return action()
+            yield
         except _FAILURES as error:
             count_failure(self._memory, failed, error, self.stats, self._logger)
-            return None
 
 
 def count_failure(

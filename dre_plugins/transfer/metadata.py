@@ -115,13 +115,10 @@ class Task:
         for row, configuration in enumerate(self._configurations()):
             reported = {step: float(values[row]) for step, values in self.rungs.items()}
             rungs = {step: value for step, value in reported.items() if not math.isnan(value)}
-            if self.failed[row]:
-                trials.append(Trial(configuration, TrialState.FAILED, rungs=rungs))
-            elif math.isnan(self.values[row]):
-                trials.append(Trial(configuration, TrialState.PRUNED, rungs=rungs))
-            else:
-                value = float(self.values[row])
-                trials.append(Trial(configuration, TrialState.COMPLETE, value, rungs))
+            value = None if math.isnan(self.values[row]) else float(self.values[row])
+            ended = TrialState.PRUNED if value is None else TrialState.COMPLETE
+            state = TrialState.FAILED if self.failed[row] else ended
+            trials.append(Trial(configuration, state, value, rungs))
         return trials
 
     def _configurations(self) -> list[dict[str, Any]]:
