@@ -108,49 +108,38 @@ def fit(
     that a fitted parameter is not finite.
     """
     with torch.inference_mode():  # takes a tenth less time than `torch.no_grad`
-        fitted, n_steps = _fitted(parameters, scorer, fitting, lists, generator)
-    for name, value in fitted.items():
+        flat = FlatParameters(parameters)
+        loss = LOSSES[fitting.loss]
+        quantiles = support = None
+        query = lists.mask
+        if scorer.context is not None:
+            quantiles = rank_normalised(lists.values, lists.mask)
+            support, query = split_support(
+                lists.mask, scorer.n_members, fitting.support_share, generator
+            )
+        prepared = loss.prepare(lists.values, query)
+        weights = lists.weights / (lists.weights.sum(-1, keepdim=True) * scorer.n_members)
+        gradient = FitGradient(
+            flat, scorer, lists.features, loss, prepared, weights, quantiles, support
+        )
+        moments = [torch.zeros_like(flat.vector)], [torch.zeros_like(flat.vector)]
+        count = torch.zeros((), dtype=torch.float32, device=flat.vector.device)
+        n_steps = _n_steps(fitting, length=int(lists.mask.sum(-1).max()))
+        for step in range(n_steps):
+            rate = fitting.learning_rate * 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
+            gradient.update()
+            adam_step([flat.vector], [flat.gradient], *moments, [count], rate, fitting.beta2)
+    for name, value in flat.values.items():
         if not bool(torch.isfinite(value).all()):
             raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")
     # Copies made here, as autograd refuses tensors of inference mode.
-    return {name: value.clone() for name, value in fitted.items()}
+    return {name: value.clone() for name, value in flat.values.items()}
 
 
-def _fitted(
-    parameters: Mapping[str, Tensor],
-    scorer: ScorerSettings,
-    fitting: FittingSettings,
-    lists: RankingLists,
-    generator: torch.Generator,
-) -> tuple[Parameters, int]:
-    """Return parameters after all steps of a fit, and how many these were; see `fit`."""
-    flat = FlatParameters(parameters)
-    loss = LOSSES[fitting.loss]
-    quantiles = support = None
-    query = lists.mask
-    if scorer.context is not None:
-        quantiles = rank_normalised(lists.values, lists.mask)
-        support, query = split_support(
-            lists.mask, scorer.n_members, fitting.support_share, generator
-        )
-    prepared = loss.prepare(lists.values, query)
-    weights = lists.weights / (lists.weights.sum(-1, keepdim=True) * scorer.n_members)
-    gradient = FitGradient(
-        flat, scorer, lists.features, loss, prepared, weights, quantiles, support
-    )
-    mean, square = torch.zeros_like(flat.vector), torch.zeros_like(flat.vector)
-    count = torch.zeros((), dtype=torch.float32, device=flat.vector.device)
-    length = int(lists.mask.sum(-1).max())
+def _n_steps(fitting: FittingSettings, *, length: int) -> int:
+    """Return the number of steps of a fit by the length of the longest list."""
     share = (length - fitting.free_length) / (fitting.full_length - fitting.free_length)
-    n_steps = math.ceil(fitting.n_steps * min(max(share, 0.0), 1.0))
-    for step in range(n_steps):
-        annealed = 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
-        gradient.update()
-        rate = fitting.learning_rate * annealed
-        adam_step(
-            [flat.vector], [flat.gradient], [mean], [square], [count], rate, beta2=fitting.beta2
-        )
-    return flat.values, n_steps
+    return math.ceil(fitting.n_steps * min(max(share, 0.0), 1.0))
 
 
 def adam_step(

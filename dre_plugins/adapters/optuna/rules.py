@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -30,25 +31,20 @@ GOLDEN_SECTION = 0.6180339887498949
 N_ABSENT = 10
 
 
+@dataclass(eq=False)
 class StudyRules:
     """Apply the rule of a sampler to the parameters that a study has shown so far.
 
     A rule that reads a parameter which a trial lacks counts as met.
     """
 
-    def __init__(
-        self,
-        valid: Valid | None,
-        seed: int,
-        stats: Counter[str],
-        process: ThisProcess,
-        reporter: TrialReporter,
-    ) -> None:
-        self._valid = valid
-        self._seed = seed
-        self._stats = stats
-        self._process = process
-        self._reporter = reporter
+    valid: Valid | None
+    seed: int
+    stats: Counter[str]
+    process: ThisProcess
+    reporter: TrialReporter
+
+    def __post_init__(self) -> None:
         self._unbound = self.new(SearchSpace({}))
         self._rules: dict[str, Rule] = {}  # by study, as one sampler may serve several
         # For each study, the trials that lacked a parameter of the rule until one had them all.
@@ -65,7 +61,7 @@ class StudyRules:
             is_broken = _is_broken_by(trial, self._of(study))
         except RuleError:
             end_as_failed(study, trial)
-            self._process.end(study, trial)
+            self.process.end(study, trial)
             raise
         if is_broken:
             text = f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`"
@@ -81,7 +77,7 @@ class StudyRules:
         one that another sampler fixes.
         """
         fixed: dict[str, Any] = {}
-        if self._valid is not None:
+        if self.valid is not None:
             succeeded = [other for other in others if other.state in SUCCEEDED]
             fixed, _ = fixed_by_sampler(study, trial, space.domains, others)
             shared = {n: v for n, v in fixed.items() if all(n in t.params for t in succeeded)}
@@ -102,7 +98,7 @@ class StudyRules:
         Such a trial has values that the sampler was not asked for: of a parameter of one value, or
         of one that another sampler has fixed.
         """
-        if self._process.choice(study, trial).is_invalid or not trial.params:
+        if self.process.choice(study, trial).is_invalid or not trial.params:
             return
         with suppress(RuleError):  # the next suggestion raises it; here the result would be lost
             if self._of(study).allows(trial.params):
@@ -114,7 +110,7 @@ class StudyRules:
     def _look_for_names(self, study: Study, trial: FrozenTrial) -> None:
         """Warn once if no trial has a parameter that the rule reads: its name may be misspelt."""
         key = study.study_name
-        if self._valid is None or key in self._applied:
+        if self.valid is None or key in self._applied:
             return
         absent = self._of(study).absent_from(trial.params)
         if absent is None:
@@ -123,7 +119,7 @@ class StudyRules:
         self._n_absent[key] += 1
         if self._n_absent[key] == N_ABSENT:
             text = f"The rule `valid` reads {absent!r}, which none of {N_ABSENT} trials has: it"
-            self._reporter.log(study, "<absent>", f"{text} counts as met. Check the name.")
+            self.reporter.log(study, "<absent>", f"{text} counts as met. Check the name.")
 
     def values(
         self, study: Study, trial: FrozenTrial, name: str, domain: Domain, unit: float
@@ -150,9 +146,9 @@ class StudyRules:
         value will do, and the first one is returned.
         """
         first, rule = next(draws), self._of(study)
-        if self._valid is None or _is_broken_by(trial, rule):
+        if self.valid is None or _is_broken_by(trial, rule):
             return first
-        chosen = {**rule.space.constants, **self._process.choice(study, trial).values}
+        chosen = {**rule.space.constants, **self.process.choice(study, trial).values}
         others = {**chosen, **given_to(trial), **trial.params}
         for value in chain([first], draws):
             if rule.allows({**others, name: value}):
@@ -164,16 +160,16 @@ class StudyRules:
 
     def _count(self, study: Study, trial: FrozenTrial, text: str, kind: str = "<invalid>") -> None:
         """Count a trial that breaks the rule; the text of the first of a kind is logged."""
-        self._process.choice(study, trial).is_invalid = True
-        self._stats["invalid"] += 1
-        self._reporter.log(study, kind, f"{text} Further ones are only counted.")
+        self.process.choice(study, trial).is_invalid = True
+        self.stats["invalid"] += 1
+        self.reporter.log(study, kind, f"{text} Further ones are only counted.")
 
     def _of(self, study: Study) -> Rule:
         return self._rules.get(study.study_name, self._unbound)
 
     def new(self, space: SearchSpace) -> Rule:
         """Return the rule on a search space, of which a study may show more later."""
-        return Rule(space, self._valid, seed=self._seed, is_learnt=True)
+        return Rule(space, self.valid, seed=self.seed, is_learnt=True)
 
 
 def _is_broken_by(trial: FrozenTrial, rule: Rule) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,32 +15,27 @@ from dre_plugins.space.base import Array
 from dre_plugins.universal.derivatives import mixed
 
 
+@dataclass(frozen=True, slots=True)
 class MixtureImprovement:
-    """Compute the logarithm of the improvement on `best` that a mixture expects.
+    """Compute the logarithm of the improvement that a mixture expects."""
 
-    Args:
-        conditioned: The mixture, conditioned on the trials of one task.
-        best: Target of the incumbent; larger is better.
-    """
-
-    def __init__(self, conditioned: Conditioned, best: float) -> None:
-        self._conditioned = conditioned
-        self._best = best
+    conditioned: Conditioned  # the mixture, conditioned on the trials of one task
+    best: float  # target of the incumbent, on which it improves; larger is better
 
     def logs(self, features: torch.Tensor) -> torch.Tensor:
         """Return the logarithms `[C]` at features `[C, D]`."""
         parts = []
         for part in features.split(BLOCK):
-            means, deviations = self._conditioned.posterior(part)
-            of_processes = log_expected_improvement(means, deviations, self._best)
-            parts.append(torch.logsumexp(self._conditioned.log_weights + of_processes, 0))
+            means, deviations = self.conditioned.posterior(part)
+            of_processes = log_expected_improvement(means, deviations, self.best)
+            parts.append(torch.logsumexp(self.conditioned.log_weights + of_processes, 0))
         return torch.cat(parts)
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
         """Return the logarithms `[C]` at features `[C, D]`, and their derivatives `[C, D]`."""
-        means, variances, derivatives = self._conditioned.differentiable(features)
-        logs, by_mean, by_variance = log_improvements(means, variances, self._best)
-        total, shares = mixed(logs + self._conditioned.log_weights.numpy())
+        means, variances, derivatives = self.conditioned.differentiable(features)
+        logs, by_mean, by_variance = log_improvements(means, variances, self.best)
+        total, shares = mixed(logs + self.conditioned.log_weights.numpy())
         return total, derivatives(shares * by_mean, shares * by_variance)
 
 

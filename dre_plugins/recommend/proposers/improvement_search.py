@@ -6,6 +6,7 @@ Notation: see docs/architecture.md.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -22,41 +23,28 @@ from dre_plugins.space.base import Array, Units
 WithDerivatives = Callable[[Array], tuple[Array, Array]]
 
 
+@dataclass(eq=False)
 class ImprovementSearch:
     """Search the candidate of the largest improvement, weighted by feasibility and cost.
 
     The pool is kept for further choices of the same batch until `forget` is called.
-
-    Args:
-        search: The search by mutations.
-        expectation: What trained priors expect, which are further features.
-        gain_weights: The weights of improvements.
-        observed: Canonical coordinates of the trials `[N, P]`.
-        elite: Those of the best trials `[E, P]`.
-        rng: Source of all draws.
     """
 
-    def __init__(
-        self,
-        search: CandidateSearch,
-        expectation: Expectation,
-        gain_weights: GainWeights,
-        observed: Units,
-        elite: Units,
-        rng: np.random.Generator,
-    ) -> None:
-        self._search = search
-        self._expectation = expectation
-        self._gain_weights = gain_weights
-        self._elite = elite
-        self._rng = rng
+    search: CandidateSearch  # the search by mutations
+    expectation: Expectation  # what trained priors expect, which are further features
+    gain_weights: GainWeights  # the weights of improvements
+    observed: Units  # canonical coordinates of the trials `[N, P]`
+    elite: Units  # those of the best trials `[E, P]`
+    rng: np.random.Generator  # source of all draws
+
+    def __post_init__(self) -> None:
         self._pool: CandidatePool | None = None
-        self.reference = search.reference_with(observed)
+        self.reference = self.search.reference_with(self.observed)
 
     def features(self, units: Units) -> torch.Tensor:
         """Return what the processes read of canonical coordinates `[C, P]`, `[C, D]`."""
-        features = self._search.space.features(units)
-        expected = self._expectation.features(units)
+        features = self.search.space.features(units)
+        expected = self.expectation.features(units)
         return torch.from_numpy(np.concatenate([sketched(features), expected], axis=1)).double()
 
     def forget(self) -> None:
@@ -83,38 +71,38 @@ class ImprovementSearch:
 
         @torch.inference_mode()
         def predict(candidates: Units) -> torch.Tensor:
-            units = self._search.space.canonical(candidates)
+            units = self.search.space.canonical(candidates)
             logs = log_improvements(self.features(units))
-            return (logs + self._gain_weights.logs_at(units))[None]
+            return (logs + self.gain_weights.logs_at(units))[None]
 
         if self._pool is None or request.taken is None or request.branch is not None:
-            pool = self._search.pool(
+            pool = self.search.pool(
                 predict,
                 _acquisition,
                 request,
-                self._rng,
-                elite=self._elite,
-                favourites=self._elite[:0],
+                self.rng,
+                elite=self.elite,
+                favourites=self.elite[:0],
             )
             if with_derivatives is not None and self._can_refine:
                 units = self._refined(pool, with_derivatives, request.fixed)
                 predictions = torch.cat([pool.predictions, predict(units)], dim=-1)
                 pool = CandidatePool(np.concatenate([pool.units, units]), predictions)
             self._pool = pool
-        units, _, is_new = self._search.best(self._pool, predict, _acquisition, request, self._rng)
+        units, _, is_new = self.search.best(self._pool, predict, _acquisition, request, self.rng)
         explanation = Explanation(
             request.turn if is_new else "exhausted",
-            *rank(self._search.space.canonical(units[None])),
+            *rank(self.search.space.canonical(units[None])),
             len(self.reference),
-            expected_cost=self._gain_weights.expected_cost(units),
+            expected_cost=self.gain_weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)
 
     @property
     def _can_refine(self) -> bool:
         """Whether there is a gradient: not in a table, nor if more than the space is read."""
-        is_read = self._search.space.n_features <= MAX_FEATURES and not self._expectation.priors
-        return self._search.table is None and is_read
+        is_read = self.search.space.n_features <= MAX_FEATURES and not self.expectation.priors
+        return self.search.table is None and is_read
 
     def _refined(
         self, pool: CandidatePool, with_derivatives: WithDerivatives, fixed: Units
@@ -125,11 +113,11 @@ class ImprovementSearch:
 
         def weighted(features: Array) -> tuple[Array, Array]:
             logs, by_feature = with_derivatives(features)
-            weights, weights_by_feature = self._gain_weights.with_derivatives(features)
+            weights, weights_by_feature = self.gain_weights.with_derivatives(features)
             return logs + weights, by_feature + weights_by_feature
 
-        units = refined(self._search.space, start, fixed, weighted)
-        return self._search.rule.reached(start, units)
+        units = refined(self.search.space, start, fixed, weighted)
+        return self.search.rule.reached(start, units)
 
 
 def _acquisition(predictions: torch.Tensor) -> torch.Tensor:
