@@ -20,11 +20,11 @@ from targets_by_evidence import FUNCTIONS
 
 from dre_bench.tasks import Scenario
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.recommend import conditioned
+from dre_plugins.recommend import universal_prior
 from dre_plugins.universal.targets import Targets
 
 Values = NDArray[np.float64]
-SHIPPED = conditioned.possible_targets
+SHIPPED = universal_prior.possible_targets
 SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
     "dre": lambda seed: DRESampler(seed=seed, prior="universal", memory=False),
     "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
@@ -68,7 +68,7 @@ def values_of(
 ) -> list[float]:
     """Return the true values of a study."""
     targets = partial(clipped, border_of=BORDERS[version])
-    setattr(conditioned, "possible_targets", targets)  # noqa: B010
+    setattr(universal_prior, "possible_targets", targets)  # noqa: B010
     sample = scenario.random_configurations(500, np.random.default_rng(task))
     values = scenario.evaluate_many(task, sample)[scenario.metric]
     low, median = np.quantile(values, [0.2, 0.5])

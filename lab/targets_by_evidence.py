@@ -19,14 +19,14 @@ from paired_studies import Run, append, runs
 from dre_bench.synthetic import synthetic_scenario
 from dre_bench.tasks import Scenario
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.recommend import conditioned
+from dre_plugins.recommend import universal_prior
 from dre_plugins.universal.targets import Targets
 
 Alternatives = tuple[Targets, ...]
 FUNCTIONS = dict.fromkeys(
     ("branches", "mixed", "hartmann6", "levy8", "ackley5", "rosenbrock5", "bowl"), 1
 )
-BY_EVIDENCE: Callable[..., Alternatives] = conditioned.possible_targets
+BY_EVIDENCE: Callable[..., Alternatives] = universal_prior.possible_targets
 VERSIONS: dict[str, Callable[[Alternatives], Alternatives]] = {
     "today": lambda both: both[:1],
     "by evidence": lambda both: both,
@@ -43,7 +43,7 @@ def values_of(
     def chosen(*given: Any) -> Alternatives:
         return VERSIONS[version](BY_EVIDENCE(*given))
 
-    setattr(conditioned, "possible_targets", chosen)  # noqa: B010
+    setattr(universal_prior, "possible_targets", chosen)  # noqa: B010
     sampler = DRESampler(seed=seed, prior="universal", memory=False)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)
