@@ -117,7 +117,6 @@ class Recommender:
             has_prior=bool(self._priors),
             is_universal=prior is not None and may_want,
             preset_turns=has_turns,
-            has_branches=bool(space.choices),
         )
 
     @property

@@ -7,7 +7,7 @@ user's choices (`TurnRules`). The first row that applies decides:
 proposer             when
 ===================  ============================================================================
 ``universal-prior``  Once 4 trials have ended (10 beside a trained prior): odd numbers, and all
-                     below 20 without a trained prior where no choice opens branches.
+                     below 20 without a trained prior.
 ``random``           Until 10 trials have ended and values differ; never with a trained prior.
                      Points of the study's Sobol sequence, the first of which are drawn towards
                      the middle of ranges around 0 and of one that most numbers share
@@ -25,8 +25,8 @@ A prior that a study has found in its memory counts only in even numbers below 1
 as without a trained prior (`memory.study`).
 
 If `n_startup_trials` is given, it replaces the 10 and the 4, and both models take turns from there
-on. In a conditional space, numbers 2, 3, 6, 7, … may be restricted to a branch (`branches`),
-whoever proposes them.
+on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch
+(`branches`), whoever proposes them.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ UNIVERSAL_EVERY = 2
 # The last half of this many consecutive suggestions, one of each proposer, may be restricted to a
 # branch of a conditional space; the other half follows the acquisition, whatever the choices.
 BRANCH_PERIOD = 4
+# Number of the first suggestion that may be: with fewer trials a branch cannot be told from another
+# one, and the universal prior chooses better (docs/decisions/branch-guard.md).
+N_BEFORE_BRANCHES = 10
 # Trials without a new incumbent after which a study stagnates. If all members are certain of one
 # region, an ensemble never leaves it (docs/decisions/exploration.md). Where two models alternate,
 # exploring gains nothing (lab/2026-11-24-stagnation-guard.md).
@@ -82,7 +85,6 @@ class TurnRules:
     has_prior: bool = False  # whether there is a trained prior
     is_universal: bool = True  # whether the universal prior is wanted
     preset_turns: bool = True  # whether the preset has turns for it
-    has_branches: bool = False  # whether a choice decides which parameters there are
 
     @property
     def n_before_ensemble(self) -> int:
@@ -103,7 +105,7 @@ class TurnRules:
     @property
     def n_before_turns(self) -> int:
         """Return the number of the first suggestion at which the two models take turns."""
-        takes_turns = self.has_prior or self.has_branches or self.n_startup_trials is not None
+        takes_turns = self.has_prior or self.n_startup_trials is not None
         return 0 if takes_turns else N_BEFORE_TURNS
 
 
@@ -165,7 +167,7 @@ def is_universal_turn(index: int) -> bool:
 
 def is_branch_turn(index: int) -> bool:
     """Return whether the suggestion with this number may be restricted to a branch."""
-    return index % BRANCH_PERIOD >= BRANCH_PERIOD // 2
+    return index >= N_BEFORE_BRANCHES and index % BRANCH_PERIOD >= BRANCH_PERIOD // 2
 
 
 def is_exploration_due(index: int, evidence: Evidence) -> bool:

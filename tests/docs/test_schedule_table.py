@@ -48,7 +48,6 @@ def holds(when: str, n: int, study: Study, rules: TurnRules, needs_contrast: boo
         r"(\d+) trials have ended, no obstacle": lambda k: (
             study.n_ended >= k and rules.is_universal
         ),
-        r"no branches": lambda _: not rules.has_branches,
         r"no universal prior": lambda _: not rules.is_universal,
         r"N < (\d+)": lambda k: n < k,
         r"fewer than (\d+) trials have ended": lambda k: study.n_ended < k,
@@ -68,7 +67,6 @@ def holds(when: str, n: int, study: Study, rules: TurnRules, needs_contrast: boo
     ("rules", "needs_contrast"),
     [
         (TurnRules(), False),
-        (TurnRules(has_branches=True), False),
         (TurnRules(is_universal=False), False),
         (TurnRules(has_prior=True), False),
         (TurnRules(has_prior=True), True),

@@ -37,7 +37,7 @@ FLAT = SearchSpace(
 )
 PLAIN = SearchSpace({"x": Float(0.0, 1.0), "kind": Categorical(("a", "b"))})
 # Suggestions of these numbers may be led into a branch, those of the others may not.
-LED, FREE = 2, 0
+LED, FREE = 22, 20
 
 
 def ended(model: str, value: float, **others) -> Trial:
@@ -72,7 +72,8 @@ def test_a_branch_without_trials_comes_first() -> None:
 
 
 def test_half_of_the_suggestions_are_free(monkeypatch) -> None:
-    assert [is_branch_turn(number) for number in range(8)] == [False, False, True, True] * 2
+    assert not any(is_branch_turn(number) for number in range(10))
+    assert [is_branch_turn(number) for number in range(12, 20)] == [False, False, True, True] * 2
     history = [ended("svm", float(value), C=float(value)) for value in np.linspace(0.0, 1.0, 12)]
     monkeypatch.setattr(surrogates, "branch_to_try", lambda *_: pytest.fail("led"))
     (free,) = Recommender(SPACE, seed=0).suggest(history, index=FREE)

@@ -97,7 +97,6 @@ def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
     assert row(progress, is_universal=False) == row(progress, preset_turns=False) == "mmmm"
     early = replace(progress, n_ended=4)
     assert row(early) == "ruru" and row(early, first=16, n=6) == "uuuuru"
-    assert row(early, first=4, has_branches=True) == "ruru"
     assert row(early, first=4, is_universal=False) == row(replace(early, n_ended=3)) == "rrrr"
     assert row(replace(progress, n_ended=4), n_startup_trials=4) == "mumu"
     assert row(replace(progress, n_ended=9), has_prior=True) == "mmmm"

@@ -127,11 +127,11 @@ def test_conditional_and_mixed_spaces() -> None:
     study = AskTell(
         space, direction="maximize", seed=0, settings=Settings(preset=QUICK), n_startup_trials=6
     )
-    for i in range(24):
+    for i in range(30):
         number, configuration = study.ask()
         study.tell(number, None if i % 7 == 3 else f(configuration))
-    assert study.stats["universal-prior"] == 9 and study.stats["fallbacks"] == 0
-    free = [number for number in range(12, 24) if not is_branch_turn(number)]
+    assert study.stats["universal-prior"] == 12 and study.stats["fallbacks"] == 0
+    free = [number for number in range(18, 30) if not is_branch_turn(number)]
     # The worst a is better than all b.
     assert [study.trials[number].configuration["kind"] for number in free] == ["a"] * 6
 
