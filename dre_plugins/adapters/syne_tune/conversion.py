@@ -36,8 +36,10 @@ def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
         if isinstance(domain, (syne_tune.FiniteRange, syne_tune.OrdinalNearestNeighbor)):
             is_range = isinstance(domain, syne_tune.FiniteRange)
             values = domain.values if is_range else domain.categories
-            # Rounding to integers may repeat values.
-            return Ordinal(tuple(dict.fromkeys(values)), "log" if domain.log_scale else "linear")
+            # Rounding to integers may repeat values, and make some that are cast to others: of
+            # logfinrange(1, 100, 11, cast_int=True), trials get 3 in place of 2.
+            kept = dict.fromkeys(value for value in values if domain.cast(value) == value)
+            return Ordinal(tuple(kept), "log" if domain.log_scale else "linear")
         if isinstance(domain, syne_tune.Categorical):
             choices = domain.categories
             _check_choices(domain, choices)
