@@ -30,6 +30,7 @@ FINITE: list[tuple[Any, list[Any]]] = [
     (cs.randint(-3, -3), [-3]),
     (cs.lograndint(1, 5), [1, 2, 3, 4, 5]),
     (cs.uniform(1, 1), [1.0]),
+    (cs.quniform(3 * 0.1, 0.5, 0.1), [0.3, 0.4, 0.5]),  # from 0.30000000000000004
     (cs.choice(["b", "a", "c"]), ["b", "a", "c"]),
     (cs.choice(["only"]), ["only"]),
     (cs.choice([16, 32, 64]), [16, 32, 64]),

@@ -8,8 +8,8 @@ from typing import Any
 
 from syne_tune import config_space as syne_tune
 
-from dre_plugins.adapters.common.domains import choice_of, holds, multiples
-from dre_plugins.space import Constant, Domain, Float, Integer, Ordinal, UnsupportedDomainError
+from dre_plugins.adapters.common.domains import choice_of, float_of, holds, multiples
+from dre_plugins.space import Constant, Domain, Integer, Ordinal, UnsupportedDomainError
 from dre_plugins.space.base import match_key, naming_parameter
 from dre_plugins.space.search_space import SearchSpace
 
@@ -95,7 +95,7 @@ def _numeric(domain: Any) -> Domain:
     if isinstance(domain, syne_tune.Float):
         if syne_tune.is_reverse_log_space(domain):
             scale = "reverse-log"
-        return Float(domain.lower, domain.upper, scale, step)
+        return float_of(domain.lower, domain.upper, scale, step)
     if step is None:
         return Integer(domain.lower, domain.upper, scale)
     if step != int(step) or step < 1:
