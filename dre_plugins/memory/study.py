@@ -24,6 +24,7 @@ from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.records import Recorder
 from dre_plugins.recommend.ensemble.trust import agreement
 from dre_plugins.recommend.lists import final_value, final_values, has_failed
+from dre_plugins.recommend.prior import fits
 from dre_plugins.recommend.schedule import N_PRIOR_TRIALS, is_universal_turn
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
@@ -78,6 +79,8 @@ class StudyMemory:
         prior: Prior | None = None
         with self._surviving("learnt from"):
             prior = prior_for(self._memory, self._header.study, space, self._logger)
+        if prior is not None and isinstance(space, SearchSpace) and not fits(prior, space):
+            prior = None  # for example of batch_size=32 alone, where the study has [16, 64]
         self.stats["past_studies"] = len(prior.card.tasks) if prior is not None else 0
         return prior
 

@@ -118,6 +118,15 @@ def aligned(
     return on_space if any(part is not None for part in on_space) else ()
 
 
+def fits(prior: PriorLike, space: SearchSpace) -> bool:
+    """Say whether a trained prior has a parameter, and a value of it, in common with a space."""
+    try:
+        prior.on(space)
+    except ValueError:
+        return False
+    return True
+
+
 def check_count(prior: object, n_objectives: int | None) -> None:
     """Raise a ValueError for a list that has not one prior for each objective."""
     if n_objectives is None or not isinstance(prior, (list, tuple)):

@@ -27,7 +27,7 @@ from dre_plugins import AskTell, Memory
 from dre_plugins.memory import choices, priors
 from dre_plugins.memory.records import Recorder, read_study
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import Float, SearchSpace
+from dre_plugins.space import Categorical, Float, SearchSpace
 
 pytestmark = pytest.mark.usefixtures("small_priors")
 
@@ -196,6 +196,13 @@ def test_what_has_other_knowledge_or_several_objectives_is_recorded_only(memory,
 def test_what_nothing_overlaps_with_starts_as_without_a_memory(memory):
     write_study(memory, "past", space=SearchSpace({"x": Float(0.0, 1.0)}))
     assert configurations(tune(memory, 8)) == configurations(tune(False, 8))
+
+
+def test_past_studies_of_other_values_do_not_end_a_study(memory):
+    past = SearchSpace({"batch_size": Categorical([32]), "lr": Float(0.0, 1.0)})
+    write_study(memory, "past", space=past)
+    study = AskTell({"batch_size": [16, 64]}, seed=0, memory=memory)
+    assert study.ask()[1]["batch_size"] in (16, 64) and study.stats["past_studies"] == 0
 
 
 def write_unrelated(memory, n_studies):

@@ -30,6 +30,7 @@ FINITE: list[tuple[Any, list[Any]]] = [
     (cs.randint(-3, -3), [-3]),
     (cs.lograndint(1, 5), [1, 2, 3, 4, 5]),
     (cs.uniform(1, 1), [1.0]),
+    (cs.quniform(3 * 0.1, 0.5, 0.1), [0.3, 0.4, 0.5]),  # from 0.30000000000000004
     (cs.choice(["b", "a", "c"]), ["b", "a", "c"]),
     (cs.choice(["only"]), ["only"]),
     (cs.choice([16, 32, 64]), [16, 32, 64]),
@@ -48,6 +49,8 @@ FINITE: list[tuple[Any, list[Any]]] = [
     (cs.finrange(3.0, 3.0, 1), [3.0]),
     (cs.logfinrange(1e-3, 1e-1, 3), cs.logfinrange(1e-3, 1e-1, 3).values),
     (cs.logfinrange(1, 10, 12, cast_int=True), [1, 2, 3, 4, 5, 7, 8, 10]),
+    # A scheduler casts the 2 among its values to 3.
+    (cs.logfinrange(1, 40, 9, cast_int=True), [1, 3, 4, 6, 10, 16, 25, 40]),
     (cs.quniform(0, 1, 0.25), [0.0, 0.25, 0.5, 0.75, 1.0]),
     (cs.qloguniform(0.5, 2.0, 0.5), [0.5, 1.0, 1.5, 2.0]),
     (cs.qrandint(4, 12, 4), [4, 8, 12]),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
-from dre_plugins.space import Categorical, Domain, UnsupportedDomainError, ordered_choices
+from dre_plugins.space import Categorical, Domain, Float, UnsupportedDomainError, ordered_choices
 
 _ON_GRID = Fraction(1, 10**9)  # of a step that is no integer; 0.3 / 0.1 is not quite 3
 
@@ -24,6 +25,17 @@ def holds(item: object, is_domain: Callable[[object], bool]) -> bool:
     if isinstance(item, Mapping):
         return any(holds(value, is_domain) for value in item.values())
     return isinstance(item, (list, tuple)) and any(holds(value, is_domain) for value in item)
+
+
+def float_of(low: Any, high: Any, scale: Any, step: Any) -> Float:
+    """Return a range of floats; with a step, of its multiples in the range."""
+    continuous = Float(low, high, scale)
+    if step is None:
+        return continuous
+    first, last = multiples(continuous.low, continuous.high, float(step))
+    # In decimals: 3 * 0.1 is not 0.3 as the user wrote it.
+    exact = Decimal(repr(float(step)))
+    return Float(float(first * exact), float(last * exact), scale, float(step))
 
 
 def multiples(low: Any, high: Any, step: Any) -> tuple[int, int]:

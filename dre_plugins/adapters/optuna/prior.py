@@ -31,6 +31,7 @@ from dre_plugins.recommend.prior import (
     PriorLike,
     RecognisedPrior,
     check_count,
+    fits,
     yields_to_memory,
 )
 from dre_plugins.recommend.recommender import Recommender
@@ -246,7 +247,7 @@ class StudyPrior:
         if not isinstance(self.prior, tuple):
             return UNIVERSAL
         usable = tuple(
-            prior if prior is not None and _fits(prior, space) else None for prior in self.prior
+            prior if prior is not None and fits(prior, space) else None for prior in self.prior
         )
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
@@ -264,14 +265,6 @@ class StudyPrior:
     def _trained(self) -> list[PriorLike]:
         priors = self.prior if isinstance(self.prior, tuple) else (self.prior,)
         return [prior for prior in priors if isinstance(prior, PriorLike)]
-
-
-def _fits(prior: PriorLike, space: SearchSpace) -> bool:
-    try:
-        prior.on(space)
-    except ValueError:
-        return False
-    return True
 
 
 def prior_of_tasks(tasks: Sequence[Task], space: SearchSpace | str) -> Prior | None:

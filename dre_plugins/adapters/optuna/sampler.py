@@ -238,10 +238,11 @@ class DRESampler(BaseSampler):
             trial: The trial, or its number.
 
         Raises:
-            ValueError: If the study has no trial of that number.
+            ValueError: If it is no study, or has no trial of that number.
         """
         if isinstance(trial, FrozenTrial):
             return attributes.explanation_of(trial)
+        require(isinstance(study, Study), "study", study, "a study of Optuna")
         trials = {other.number: other for other in study.get_trials(deepcopy=False)}
         remedy = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
         require(trial in [*trials], "trial", trial, remedy)

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from ray.tune.search import sample
 from ray.tune.search.repeater import TRIAL_INDEX
 
-from dre_plugins.adapters.common.domains import choice_of, holds, multiples
+from dre_plugins.adapters.common.domains import choice_of, float_of, holds, multiples
 from dre_plugins.adapters.ray_tune import tree
 from dre_plugins.engine.settings import require
 from dre_plugins.space import (
     Categorical,
     Constant,
     Domain,
-    Float,
     Integer,
     Normal,
     UnsupportedDomainError,
@@ -133,13 +131,7 @@ def _float(domain: Any) -> Domain:
     if isinstance(sampler, sample.Normal):
         return Normal(sampler.mean, sampler.sd, step)
     scale = "log" if isinstance(sampler, sample.LogUniform) else "linear"
-    continuous = Float(domain.lower, domain.upper, scale)
-    if step is None:
-        return continuous
-    first, last = multiples(continuous.low, continuous.high, float(step))
-    # In decimals: 3 * 0.1 is not 0.3 as the user wrote it.
-    exact = Decimal(repr(float(step)))
-    return Float(float(first * exact), float(last * exact), scale, float(step))
+    return float_of(domain.lower, domain.upper, scale, step)
 
 
 def _integer(domain: Any) -> Domain:

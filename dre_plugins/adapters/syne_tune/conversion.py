@@ -8,8 +8,8 @@ from typing import Any
 
 from syne_tune import config_space as syne_tune
 
-from dre_plugins.adapters.common.domains import choice_of, holds, multiples
-from dre_plugins.space import Constant, Domain, Float, Integer, Ordinal, UnsupportedDomainError
+from dre_plugins.adapters.common.domains import choice_of, float_of, holds, multiples
+from dre_plugins.space import Constant, Domain, Integer, Ordinal, UnsupportedDomainError
 from dre_plugins.space.base import match_key, naming_parameter
 from dre_plugins.space.search_space import SearchSpace
 
@@ -36,8 +36,10 @@ def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
         if isinstance(domain, (syne_tune.FiniteRange, syne_tune.OrdinalNearestNeighbor)):
             is_range = isinstance(domain, syne_tune.FiniteRange)
             values = domain.values if is_range else domain.categories
-            # Rounding to integers may repeat values.
-            return Ordinal(tuple(dict.fromkeys(values)), "log" if domain.log_scale else "linear")
+            # Rounding to integers may repeat values, and make some that are cast to others: of
+            # logfinrange(1, 100, 11, cast_int=True), trials get 3 in place of 2.
+            kept = dict.fromkeys(value for value in values if domain.cast(value) == value)
+            return Ordinal(tuple(kept), "log" if domain.log_scale else "linear")
         if isinstance(domain, syne_tune.Categorical):
             choices = domain.categories
             _check_choices(domain, choices)
@@ -93,7 +95,7 @@ def _numeric(domain: Any) -> Domain:
     if isinstance(domain, syne_tune.Float):
         if syne_tune.is_reverse_log_space(domain):
             scale = "reverse-log"
-        return Float(domain.lower, domain.upper, scale, step)
+        return float_of(domain.lower, domain.upper, scale, step)
     if step is None:
         return Integer(domain.lower, domain.upper, scale)
     if step != int(step) or step < 1:

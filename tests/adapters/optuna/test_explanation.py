@@ -125,6 +125,8 @@ def test_no_such_trial(trial: Any) -> None:
     study = optimized(optuna.samplers.RandomSampler(seed=0), slope, 1)
     with pytest.raises(ValueError, match=r"number of one of the study's 1 trials, got"):
         DRESampler().explain(study, trial)
+    with pytest.raises(ValueError, match="study must be a study of Optuna, got None"):
+        DRESampler().explain(None, trial)  # type: ignore[arg-type]
 
 
 def test_a_branch_that_a_prior_knows_does_not_change_what_chose() -> None:
