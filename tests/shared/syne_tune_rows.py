@@ -33,6 +33,8 @@ FINITE: list[tuple[Any, list[Any]]] = [
     (cs.quniform(3 * 0.1, 0.5, 0.1), [0.3, 0.4, 0.5]),  # from 0.30000000000000004
     (cs.choice(["b", "a", "c"]), ["b", "a", "c"]),
     (cs.choice(["only"]), ["only"]),
+    (cs.choice(["a", "b", "a"]), ["a", "b"]),
+    (cs.choice([2, 1, 2]), [2, 1]),
     (cs.choice([16, 32, 64]), [16, 32, 64]),
     (cs.choice([0.5, 0.25]), [0.5, 0.25]),
     (cs.choice([True, False]), [True, False]),

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
 from dre_plugins.space import Categorical, Domain, Float, UnsupportedDomainError, ordered_choices
+from dre_plugins.transfer.spaces.inference import distinct
 
 _ON_GRID = Fraction(1, 10**9)  # of a step that is no integer; 0.3 / 0.1 is not quite 3
 
 
-def choice_of(name: str, choices: tuple[Any, ...], *, ordered: bool) -> Domain:
-    """Return the domain of choices: ordinal for ascending numbers if these are to be ordered."""
-    return ordered_choices(choices, name) if ordered else Categorical(choices)
+def choice_of(name: str, choices: Sequence[Any], *, ordered: bool) -> Domain:
+    """Return the domain of choices: ordinal for ascending numbers if these are to be ordered.
+
+    A choice that is listed twice counts once: random search draws it more often, but to a model it
+    is the same choice.
+    """
+    values = distinct(choices)
+    return ordered_choices(values, name) if ordered else Categorical(values)
 
 
 def holds(item: object, is_domain: Callable[[object], bool]) -> bool:

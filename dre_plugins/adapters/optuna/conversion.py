@@ -39,7 +39,6 @@ from dre_plugins.space.base import (
 )
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.inference import distinct
 
 CLAIM_KEY = "dre:suggestion"
 # A parameter that has had a single value in this many trials is a constant.
@@ -67,7 +66,7 @@ def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True
             raise UnsupportedDomainError(f"its name must be a text, such as {str(name)!r}.")
         if isinstance(distribution, CategoricalDistribution):
             # Optuna samples a value that is listed twice with twice the probability.
-            return choice_of(name, distinct(distribution.choices), ordered=ordered)
+            return choice_of(name, distribution.choices, ordered=ordered)
         if isinstance(distribution, FloatDistribution):
             scale = "log" if distribution.log else "linear"
             return Float(distribution.low, distribution.high, scale, distribution.step)

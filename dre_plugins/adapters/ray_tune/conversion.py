@@ -116,8 +116,7 @@ def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
         if choices is not None:
             if _has_domain(choices):
                 raise UnsupportedDomainError(f"{choices!r} are choices with domains inside.")
-            # Random search draws a repeated choice more often; to a model it is the same choice.
-            return choice_of(name, distinct(choices), ordered=ordered)
+            return choice_of(name, choices, ordered=ordered)
         if _has_domain(domain):
             raise UnsupportedDomainError(
                 f"{domain!r} is not supported; use tune.uniform, tune.randint, tune.choice and "

@@ -65,7 +65,6 @@ REFUSED: list[tuple[Any, str]] = [
     (cs.Domain(), "Float, Integer"),
     (cs.choice([max, min]), "names of"),
     (cs.choice([None]), "names of"),
-    (cs.choice(["a", "b", "a"]), "listed twice"),
     (cs.qrandint(0, 10, 2.5), r"step 2\.5"),  # type: ignore[arg-type]
     (cs.qrandint(0, 10, 0), "step 0"),
     (cs.qrandint(1, 2, 5), "no multiple of 5 from 1 to 2"),
