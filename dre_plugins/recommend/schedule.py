@@ -6,7 +6,7 @@ user's choices (`TurnRules`). The first row that applies decides:
 ===================  ============================================================================
 proposer             when
 ===================  ============================================================================
-``universal-prior``  Once 4 trials have ended (10 beside a trained prior): odd numbers, and all
+``universal-prior``  Once 3 trials have ended (10 beside a trained prior): odd numbers, and all
                      below 20 without a trained prior.
 ``random``           Until 10 trials have ended and values differ; never with a trained prior.
                      Points of the study's Sobol sequence, the first of which are drawn towards
@@ -24,7 +24,7 @@ proposer             when
 A prior that a study has found in its memory counts only in even numbers below 10; all others are
 as without a trained prior (`memory.study`).
 
-If `n_startup_trials` is given, it replaces the 10 and the 4, and both models take turns from there
+If `n_startup_trials` is given, it replaces the 10 and the 3, and both models take turns from there
 on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch
 (`branches`), whoever proposes them.
 """
@@ -46,7 +46,7 @@ Turn: TypeAlias = Literal[
 N_STARTUP_TRIALS = 10
 # The universal prior is useful earlier, and better alone until the second of these numbers
 # (docs/decisions/start-up-trials.md).
-N_UNIVERSAL_STARTUP_TRIALS = 4
+N_UNIVERSAL_STARTUP_TRIALS = 3
 N_BEFORE_TURNS = 20
 # A trained prior is better than the universal one until then (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10

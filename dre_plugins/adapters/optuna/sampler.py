@@ -86,7 +86,7 @@ class DRESampler(BaseSampler):
         seed: Non-negative seed. Workers of one study may share a seed, as suggestions differ by
             trial number. None draws one from the operating system when the sampler is made.
         prior: What is known before the first trial. "auto" recognises common learners by the names
-            and ranges of their parameters and takes three of the first four trials from the
+            and ranges of their parameters and takes the first three trials from the
             portfolio of the learner; all else is as with "universal", the universal prior and an
             ensemble with random initial weights. None is this ensemble alone. A trained prior is
             given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it

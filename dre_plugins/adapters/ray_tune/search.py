@@ -36,7 +36,7 @@ from dre_plugins.study.memory import GivenMemory, is_wanted
 class DRESearch(Searcher):
     """Search algorithm using Deep Ranking Ensembles in turns with a universal prior.
 
-    By default, the first four trials are spread over the space, or come from the portfolio of a
+    By default, the first three trials are spread over the space, or come from the portfolio of a
     common learner. Then a *universal prior* proposes, a network that was meta-trained on synthetic
     functions, later in turns with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka,
     ICLR 2023): see docs/guide/method.md. Arguments that are not listed are those of `AskTell`.

@@ -20,7 +20,7 @@ from dre_plugins.recommend.trials import number_of
 class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
     """Searcher using Deep Ranking Ensembles in turns with a universal prior.
 
-    By default, the first four trials are spread over the space, or come from the portfolio of a
+    By default, the first three trials are spread over the space, or come from the portfolio of a
     common learner. Then a *universal prior* proposes, a network that was meta-trained on synthetic
     functions, later in turns with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka,
     ICLR 2023): see docs/guide/method.md. Arguments that are not listed are those of `AskTell`.
