@@ -102,12 +102,12 @@ def test_samples_have_means_and_deviations_of_the_mixtures() -> None:
         assert ratio == pytest.approx(1.0, abs=0.15)
 
 
-def test_the_universal_prior_proposes_from_the_fifth_trial_on() -> None:
+def test_the_universal_prior_proposes_from_the_fourth_trial_on() -> None:
     recommender, trials = Recommender(PLANE, seed=0), []
     for index in range(16):
         (suggestion,) = recommender.suggest(trials, index=index)
-        assert suggestion.source == ("random" if index < 4 else "universal-prior")
-        assert (suggestion.explanation.predicted_rank is None) == (index < 4)
+        assert suggestion.source == ("random" if index < 3 else "universal-prior")
+        assert (suggestion.explanation.predicted_rank is None) == (index < 3)
         trials.append(complete(suggestion.configuration))
     late = np.array([[trial.configuration["x"], trial.configuration["y"]] for trial in trials[8:]])
     distances = np.abs(late[:, 0] - late[:, 1])

@@ -95,9 +95,9 @@ def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
 
     assert row(progress) == "mumu"
     assert row(progress, is_universal=False) == row(progress, preset_turns=False) == "mmmm"
-    early = replace(progress, n_ended=4)
+    early = replace(progress, n_ended=3)
     assert row(early) == "ruru" and row(early, first=16, n=6) == "uuuuru"
-    assert row(early, first=4, is_universal=False) == row(replace(early, n_ended=3)) == "rrrr"
+    assert row(early, first=4, is_universal=False) == row(replace(early, n_ended=2)) == "rrrr"
     assert row(replace(progress, n_ended=4), n_startup_trials=4) == "mumu"
     assert row(replace(progress, n_ended=9), has_prior=True) == "mmmm"
     assert row(progress, has_prior=True) == "mumu"
@@ -179,7 +179,7 @@ def test_only_trials_that_have_ended_let_it_join() -> None:
     settings = RecommenderSettings(preset=QUICK)
     running = [replace(trial, state=TrialState.RUNNING, value=None) for trial in history_of(9)]
     failed = [Trial(trial.configuration, TrialState.FAILED) for trial in history_of(9)]
-    for history in (running, failed, history_of(3) + running[3:]):
+    for history in (running, failed, history_of(2) + running[2:]):
         assert sources(history, 10, settings) == ["random"] * 10
     one_is_known = [*failed[:8], history_of(9)[8]]
     assert sources(one_is_known, 2, settings) == ["universal-prior"] * 2

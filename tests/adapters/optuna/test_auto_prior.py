@@ -44,7 +44,7 @@ def test_a_learner_is_recognised_and_named_once(caplog: pytest.LogCaptureFixture
     assert "prior 'xgboost-small' knows learning_rate" in messages[0]
     assert "if not, prior='universal'" in messages[0]
     sources = [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
-    assert sources == ["prior"] * 3 + ["random"]
+    assert sources == ["prior"] * 3 + ["universal-prior"]
 
 
 def test_after_its_portfolio_a_study_goes_on_without_the_prior() -> None:
