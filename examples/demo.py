@@ -8,7 +8,7 @@ It was chosen because a trial takes a tenth of a second, before any sampler was 
 The comparison: every sampler has its default settings, its own first trials and a study for each
 seed. DRESampler is there twice: with nothing but the study, and with `past_studies`, in which the
 same pipeline was tuned for four other questions, each with 300 images of its own (by DRESampler
-without a past, at most 40 trials each). GPSampler models only the parameters that all trials have,
+without a past, 60 trials each). GPSampler models only the parameters that all trials have,
 and draws those of the classifiers at random.
 
     python examples/demo.py [--seeds 6] [--trials 40] [--jobs 2] [--picture demo.png] [--quick]
@@ -55,7 +55,7 @@ QUESTIONS = {  # the digits that are told from the others
 }
 PAST = tuple(QUESTIONS)[1:]
 N_IMAGES = 300
-N_PAST_TRIALS = 40
+PAST_LENGTH = 1.5  # trials of a past study for each trial of the present ones
 WITH_PAST = "DRE, past studies"
 # Colours of Okabe and Ito, which colour-blind people tell apart.
 COLOURS = {
@@ -196,7 +196,7 @@ def run_all(n_seeds: int, n_trials: int, n_jobs: int) -> tuple[np.ndarray, np.nd
         Progress(*columns, TimeElapsedColumn(), console=console) as progress,
     ):
         n_studies = len(COLOURS) * n_seeds
-        n_past_trials = min(N_PAST_TRIALS, n_trials)
+        n_past_trials = round(PAST_LENGTH * n_trials)
         total = len(PAST) * n_past_trials + n_studies * n_trials
         bar = progress.add_task("tuning the past", total=total)
 
@@ -319,7 +319,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
     parser.add_argument("--picture", default="demo.png")
-    parser.add_argument("--quick", action="store_true", help="1 seed, all studies of 6 trials")
+    parser.add_argument("--quick", action="store_true", help="1 seed, studies of 6 trials")
     options = parser.parse_args()
     if options.quick:
         options.seeds, options.trials = 1, 6
