@@ -174,7 +174,7 @@ def test_a_study_with_the_default_pruner_of_optuna_takes_turns(caplog) -> None:
         study.optimize(objective, n_trials=24)
     states = [trial.state for trial in study.trials]
     assert states.count(optuna.trial.TrialState.PRUNED) >= 1
-    asked = {sampler.explain(study, number).source for number in (*range(4, 20), 21, 23)}
+    asked = {sampler.explain(study, number).source for number in (*range(3, 20), 21, 23)}
     assert asked == {"universal-prior"} and sampler.stats["skipped_turns"] == 0
     texts = [record.getMessage() for record in caplog.records]
-    assert sum("The universal prior suggests from trial 4 on" in text for text in texts) == 1
+    assert sum("The universal prior suggests from trial 3 on" in text for text in texts) == 1

@@ -164,8 +164,8 @@ def in_order(n: int, **arguments) -> list[str]:
     return found
 
 
-def test_the_universal_prior_begins_after_four_trials_and_is_alone_until_the_twentieth() -> None:
-    early = ["random"] * 4 + ["universal-prior"] * 16
+def test_the_universal_prior_begins_after_three_trials_and_is_alone_until_the_twentieth() -> None:
+    early = ["random"] * 3 + ["universal-prior"] * 17
     assert in_order(24) == early + ["model", "universal-prior"] * 2
 
 

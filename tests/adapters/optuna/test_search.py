@@ -178,7 +178,7 @@ def test_several_parameters_out_of_their_ranges_are_chosen_again_at_once(
         low = {"a": -5.0, "b": -2.0}[trial.suggest_categorical("branch", ["a", "b"])]
         return sum((trial.suggest_float(name, low, low + 2.0) - low - 0.7) ** 2 for name in "xyz")
 
-    study = optimized(DRESampler(seed=0), objective, 30)
+    study = optimized(DRESampler(seed=1), objective, 30)
     stats = study.sampler.stats
     assert stats["independent"] <= 24 and stats["suggestions"] == 29 and not stats["fallbacks"]
     assert max(n_calls[number] for number in range(20, 30)) == 2
