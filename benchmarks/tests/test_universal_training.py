@@ -185,6 +185,6 @@ def test_a_file_is_written_that_a_sampler_takes(bench, tmp_path: Path) -> None:
     assert all(torch.equal(weights[name], same[name]) for name in weights)
     study = optuna.create_study(sampler=DRESampler(seed=0, prior=path))
     study.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0) ** 2, n_trials=8)
-    assert study.sampler.stats["universal-prior"] == 4
+    assert study.sampler.stats["universal-prior"] == 5
     assert study.sampler.stats["fallbacks"] == 0 and math.isfinite(study.best_value)
     assert ".safetensors" in bench("train-universal", "-o", tmp_path / "a.json", code=1).stderr
