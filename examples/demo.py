@@ -8,8 +8,8 @@ It was chosen because a trial takes a tenth of a second, before any sampler was 
 The comparison: every sampler has its default settings, its own first trials and a study for each
 seed. DRESampler is there twice: with nothing but the study, and with `past_studies`, in which the
 same pipeline was tuned for four other questions, each with 300 images of its own (by DRESampler
-without a past, 60 trials each). GPSampler models only the parameters that all trials have,
-and draws those of the classifiers at random.
+without a past, with half as many trials again). GPSampler models only the parameters that all
+trials have, and draws those of the classifiers at random.
 
     python examples/demo.py [--seeds 6] [--trials 40] [--jobs 2] [--picture demo.png] [--quick]
 """

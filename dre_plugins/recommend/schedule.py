@@ -55,8 +55,8 @@ UNIVERSAL_EVERY = 2
 # The last half of this many consecutive suggestions, one of each proposer, may be restricted to a
 # branch of a conditional space; the other half follows the acquisition, whatever the choices.
 BRANCH_PERIOD = 4
-# Number of the first suggestion that may be. Before, the universal prior chooses better among all
-# branches (docs/decisions/branch-guard.md).
+# Number of the first suggestion that may be restricted to a branch. Before it, studies are better
+# if the universal prior chooses among all branches (docs/decisions/branch-guard.md).
 N_BEFORE_BRANCHES = 10
 # Trials without a new incumbent after which a study stagnates. If all members are certain of one
 # region, an ensemble never leaves it (docs/decisions/exploration.md). Where two models alternate,

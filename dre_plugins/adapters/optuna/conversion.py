@@ -65,7 +65,6 @@ def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True
         if not isinstance(name, str):  # Optuna itself takes any
             raise UnsupportedDomainError(f"its name must be a text, such as {str(name)!r}.")
         if isinstance(distribution, CategoricalDistribution):
-            # Optuna samples a value that is listed twice with twice the probability.
             return choice_of(name, distribution.choices, ordered=ordered)
         if isinstance(distribution, FloatDistribution):
             scale = "log" if distribution.log else "linear"

@@ -238,7 +238,7 @@ class DRESampler(BaseSampler):
             trial: The trial, or its number.
 
         Raises:
-            ValueError: If it is no study, or has no trial of that number.
+            ValueError: If `study` is no study of Optuna, or has no trial of that number.
         """
         if isinstance(trial, FrozenTrial):
             return attributes.explanation_of(trial)

@@ -1,8 +1,9 @@
 """Start-up suggestions: a learner's portfolio, or points of a scrambled Sobol sequence.
 
 The configurations of a portfolio complement each other: on most data sets at least one of them is
-good. Every fourth trial remains a point of the Sobol sequence, in case the names of the
-parameters mislead (lab/2026-11-24-portfolio.md).
+good. If more than three trials begin before a model proposes, as with many workers, every fourth
+one is a point of the Sobol sequence, in case the names of the parameters mislead
+(lab/2026-11-24-portfolio.md).
 """
 
 from __future__ import annotations
