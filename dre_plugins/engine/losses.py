@@ -20,8 +20,6 @@ one thread, the closed form 118 us. Also, the gradient of logcumsumexp of torch 
 leading -inf, the usual way to mask.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ monotone transformation of the metric gives the same lists, bit for bit, and 1e3
 good as any other value.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections import Counter

@@ -1,7 +1,5 @@
 """Ties between trials that noise alone may have set apart, by repeated configurations."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The first trial of a branch that belongs to a common learner starts from the learner's prior."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any

@@ -8,8 +8,6 @@ Notation: `M` members, `B` lists of one step and member, `T` lists of past tasks
 query, `S` largest support; see docs/architecture.md.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Trained priors on disk: a safetensors file with the card and the search space in its header."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
