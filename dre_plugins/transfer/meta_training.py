@@ -68,7 +68,7 @@ def meta_train(
     """
     with isolated(device, n_threads):
         state = _initial_state(scorer, lists.n_features, seed, device)
-        plan = {"settings": asdict(settings), "scorer": scorer.to_dict(), "seed": seed}
+        plan = {"settings": asdict(settings), "scorer": asdict(scorer), "seed": seed}
         plan["data"] = [lists.digest(), validation.digest() if validation is not None else None]
         if checkpoint is not None and resume and os.path.exists(checkpoint):
             training_state.load(checkpoint, state, plan)
