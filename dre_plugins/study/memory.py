@@ -6,6 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.engine.settings import require
@@ -58,25 +59,17 @@ def memory_of_study(
     return StudyMemory(memory, header, stats=stats, logger=logger)
 
 
+@dataclass(eq=False)
 class RecordingRecommender:
-    """Make suggestions with the prior of past studies or without, and record ended trials.
+    """Make suggestions with the prior of past studies or without, and record ended trials."""
 
-    `new` returns a recommender of the study with a `prior`; `remembered` is the prior from the
-    memory, if the study uses it.
-    """
+    new: Callable[..., Recommender]  # returns a recommender of the study with a `prior`
+    prior: LoadedPrior
+    memory: StudyMemory | None
+    remembered: PriorLike | None  # the prior from the memory, if the study uses it
 
-    def __init__(
-        self,
-        new: Callable[..., Recommender],
-        prior: LoadedPrior,
-        memory: StudyMemory | None,
-        remembered: PriorLike | None,
-    ) -> None:
-        self._new = new
-        self._prior = prior
-        self._memory = memory
-        self._remembered = remembered
-        self._recommender = new(prior=prior)
+    def __post_init__(self) -> None:
+        self._recommender = self.new(prior=self.prior)
         self._recommender.check_rule()
 
     @property
@@ -94,25 +87,23 @@ class RecordingRecommender:
     ) -> list[Suggestion]:
         """Return suggestions, some of them with past studies, see `memory.study`."""
         n_turns, numbers = count, range(index, index + count)
-        if self._memory is not None and self._remembered is not None:
+        if self.memory is not None and self.remembered is not None:
             space = self._recommender.space
-            n_turns = self._memory.turns(self._remembered, space, history, numbers)
+            n_turns = self.memory.turns(self.remembered, space, history, numbers)
         suggestions: list[Suggestion] = []
         if n_turns:
             suggestions = self._recommender.suggest(history, n_turns, index=index, fixed=fixed)
         if n_turns < count:
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
-            suggestions += self._new(prior=UNIVERSAL).suggest(
+            suggestions += self.new(prior=UNIVERSAL).suggest(
                 [*history, *pending], count - n_turns, index=index + n_turns, fixed=fixed
             )
-        if isinstance(self._prior, RecognisedPrior):
-            return with_favourites(suggestions, self._prior, self._recommender, history, fixed)
+        if isinstance(self.prior, RecognisedPrior):
+            return with_favourites(suggestions, self.prior, self._recommender, history, fixed)
         return suggestions
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""
-        if self._memory is not None and trial.state is not TrialState.RUNNING:
+        if self.memory is not None and trial.state is not TrialState.RUNNING:
             space, plain = self._recommender.space, int(number)  # JSON has no NumPy integers
-            self._memory.record(
-                plain, lambda: (trial, space), is_stopped=is_stopped, source=source
-            )
+            self.memory.record(plain, lambda: (trial, space), is_stopped=is_stopped, source=source)
