@@ -7,14 +7,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.explanation import Suggestion
+from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.prior import UNIVERSAL, LoadedPrior, PriorLike, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.study.branch_starts import with_favourites
 
 if TYPE_CHECKING:
     from dre_plugins.memory import Memory
@@ -99,8 +99,46 @@ class RecordingRecommender:
                 [*history, *pending], count - n_turns, index=index + n_turns, fixed=fixed
             )
         if isinstance(self.prior, RecognisedPrior):
-            return with_favourites(suggestions, self.prior, self._recommender, history, fixed)
+            return self._with_favourites(self.prior, suggestions, history, fixed)
         return suggestions
+
+    def _with_favourites(
+        self,
+        prior: RecognisedPrior,
+        suggestions: Sequence[Suggestion],
+        history: Sequence[Trial],
+        fixed: Mapping[str, Any],
+    ) -> list[Suggestion]:
+        """Begin each branch of a conditional space with the best values of its learner's prior.
+
+        Parameters that are in no trial yet get these values; the others keep theirs. If the whole
+        space is that of one learner, its portfolio is used in the start-up trials instead.
+        """
+        recommender = self._recommender
+        if recommender.prior_summary or recommender.settings.n_startup_trials:
+            return [*suggestions]
+        domains = recommender.space.domains
+        children = {condition.child for condition in recommender.space.conditions}
+        tried = {*fixed, *chain.from_iterable(trial.configuration for trial in history)}
+        begun = []
+        for suggestion in suggestions:
+            new = (children & {*suggestion.configuration}) - tried
+            tried |= {*suggestion.configuration}
+            values = prior.favourite({name: domains[name] for name in domains if name in new})
+            begun.append(self._with_values(suggestion, values))
+        return begun
+
+    def _with_values(self, suggestion: Suggestion, values: Mapping[str, Any]) -> Suggestion:
+        """Return a suggestion with other values, or unchanged if these may not be tried."""
+        space, stats = self._recommender.space, self._recommender.stats
+        configuration = {**suggestion.configuration, **values}
+        (units,) = space.to_units([configuration])
+        are_same = space.to_configuration(units).keys() == configuration.keys()
+        if not (values and are_same and self._recommender.rule.allows(configuration)):
+            return suggestion
+        stats.subtract([suggestion.source])
+        stats["prior"] += 1
+        return Suggestion(configuration, units, Explanation("prior"))
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""
