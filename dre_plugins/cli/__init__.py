@@ -1,7 +1,5 @@
 """The command line: `dre --help`."""
 
-from __future__ import annotations
-
 
 def main() -> None:
     """Run the command line."""

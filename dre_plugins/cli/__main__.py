@@ -1,7 +1,5 @@
 """`python -m dre_plugins.cli` is `dre`."""
 
-from __future__ import annotations
-
 from dre_plugins.cli import main
 
 if __name__ == "__main__":

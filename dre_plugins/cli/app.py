@@ -1,7 +1,5 @@
 """The program `dre`: all commands, and the one place where bad input ends it."""
 
-from __future__ import annotations
-
 from dre_plugins.cli.errors import command_line
 from dre_plugins.cli.importing import importing
 from dre_plugins.cli.memory import memory

@@ -4,8 +4,6 @@ Names of tasks, parameters and priors come from files. Control characters in the
 screen, write to the clipboard, or show a name backwards.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar

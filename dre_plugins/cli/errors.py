@@ -1,7 +1,5 @@
 """Options of the programs `dre` and `dre-bench`, and their error messages for bad input."""
 
-from __future__ import annotations
-
 from inspect import cleandoc
 from typing import Annotated, Any
 

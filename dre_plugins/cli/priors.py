@@ -1,7 +1,5 @@
 """`dre meta-train` makes a prior of past tasks, `dre priors` shows cards and search spaces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -4,8 +4,6 @@ Each takes the ranks `[M, C]` of the candidates and the ranks `[M]` of the incum
 configuration observed so far, and returns `[C]`. Ranks: 1 = best.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """Tensors on disk: one safetensors file with a versioned header of texts; never a pickle."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

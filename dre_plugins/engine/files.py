@@ -1,7 +1,5 @@
 """Read regular files only, and write them whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

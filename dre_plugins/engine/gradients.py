@@ -7,8 +7,6 @@ of a step can be allocated once. `tests/engine/test_gradients.py` compares it wi
 Notation: see `scorers`; `R` rows of a product, B · N of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

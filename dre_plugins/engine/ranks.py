@@ -3,8 +3,6 @@
 Lists `[..., N]` have any number of batch axes; `k` of their entries are real, the others padding.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

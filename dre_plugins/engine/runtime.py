@@ -5,8 +5,6 @@ sets a seed, a default dtype or a default device; it limits threads and asks for
 only while it computes.
 """
 
-from __future__ import annotations
-
 import _thread
 import threading
 from collections.abc import Callable, Iterable, Iterator

@@ -10,8 +10,6 @@ The Deep Set is shared by all members, as in the paper, hence its leading 1. The
 scorer reads [features, context], D + Z inputs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from itertools import pairwise

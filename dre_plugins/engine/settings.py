@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 ACTIVATIONS = ("relu", "silu")
@@ -96,13 +96,9 @@ class ScorerSettings:
         require(is_limit, "range_limit", self.range_limit, "positive or None")
         require(self.range_slope > 0, "range_slope", self.range_slope, "positive")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as JSON-ready values."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ScorerSettings:
-        """Build the settings from what `to_dict` returned, possibly through JSON."""
+        """Build the settings from what `asdict` returned, possibly through JSON."""
         context = values["context"]
         settings = None if context is None else ContextSettings(**context)
         return cls(**{**values, "context": settings})

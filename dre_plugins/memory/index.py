@@ -5,8 +5,6 @@ time of a record has changed, and replaced as a whole: a reader gets the old or 
 two writers the later one wins.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

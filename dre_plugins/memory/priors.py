@@ -1,7 +1,5 @@
 """Priors of past studies, each trained once and stored by a hash of its tasks."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

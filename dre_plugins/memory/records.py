@@ -5,8 +5,6 @@ search spaces and trials follow as the trials end. In a file values are in the u
 `Trial` larger is better.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

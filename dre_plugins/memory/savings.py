@@ -7,8 +7,6 @@ expected to beat n / (n + 1) of them. The gain of later trials is unknown
 (lab/2026-11-24-memory-savings.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

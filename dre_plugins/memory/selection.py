@@ -1,7 +1,5 @@
 """Which past studies a new one learns from: those that tuned the same parameters, newest first."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from dre_plugins.memory.index import Entry, Index

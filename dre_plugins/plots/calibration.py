@@ -1,7 +1,5 @@
 """The calibration of predicted ranks: whether their standard errors are right."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How much predicted ranks depend on each parameter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

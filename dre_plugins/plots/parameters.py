@@ -1,7 +1,5 @@
 """A parameter as an axis of a figure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

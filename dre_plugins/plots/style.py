@@ -3,8 +3,6 @@
 Text, frames and backgrounds have the user's style, so figures look right in light and dark ones.
 """
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb

@@ -10,8 +10,6 @@ trials. As n grows, a beaten branch is tried again ever more rarely. Figures:
 docs/decisions/branch-guard.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Checks of configurations that a user gives against the search space."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A suggestion and its explanation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The ensemble learns from a list for each step at which trials were pruned. The u
 reads one list of numbers, so pruned trials need places and values on the scale of final ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Python may run a signal handler between any two instructions, so its exception a
 middle of a suggestion. It must reach the user, whereas a failure of a surrogate falls back.
 """
 
-from __future__ import annotations
-
 import functools
 import signal
 import sys

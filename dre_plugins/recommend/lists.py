@@ -5,8 +5,6 @@ monotone transformation of the metric gives the same lists, bit for bit, and 1e3
 good as any other value.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections import Counter
@@ -78,14 +76,12 @@ def last_step(trial: Trial) -> float | None:
 
 def reports_of(history: Iterable[Trial]) -> list[Reports]:
     """Return the steps at which each trial reported a value, and these; none if it has failed."""
-    return [_reports(trial) for trial in history]
-
-
-def _reports(trial: Trial) -> Reports:
-    if has_failed(trial):
-        return [], []
-    pairs = sorted((step, value) for step, value in trial.rungs.items() if not math.isnan(value))
-    return [step for step, _ in pairs], [value for _, value in pairs]
+    reports: list[Reports] = []
+    for trial in history:
+        rungs = {} if has_failed(trial) else trial.rungs
+        steps = sorted(step for step, value in rungs.items() if not math.isnan(value))
+        reports.append((steps, [rungs[step] for step in steps]))
+    return reports
 
 
 def reported_at(reports: Iterable[Reports], step: float) -> Array:

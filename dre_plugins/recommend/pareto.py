@@ -3,8 +3,6 @@
 Notation: `N` trials, `O` objectives; larger is better.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

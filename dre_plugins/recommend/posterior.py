@@ -22,12 +22,11 @@ from dre_plugins.recommend.imputation import joint_list, largest_of
 from dre_plugins.recommend.requests import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.recommend.universal_prior import network_for, process_features
+from dre_plugins.recommend.universal_prior import Conditioned, network_for, process_features
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen
-from dre_plugins.universal.processes import Processes
 
 MAX_HISTORY = 128
 
@@ -37,8 +36,7 @@ class ValuePosterior:
     """Hold the processes of the universal prior, conditioned on the values of one task."""
 
     space: SearchSpace
-    processes: Processes
-    log_weights: torch.Tensor  # logarithms of the weights of the processes `[H]`
+    conditioned: Conditioned
     centre: float  # value whose target is 0
     scale: float  # difference of values whose targets differ by 1
 
@@ -59,15 +57,15 @@ class ValuePosterior:
         deviation = deviation if deviation > 4.0 * np.finfo(np.float64).eps else 1.0
         targets = torch.from_numpy((values - mean) / deviation)
         features = process_features(space, units)
-        with torch.no_grad():
-            processes, log_weights = network_for(space)(features[None], targets[None])
-        return cls(space, processes, log_weights[0], mean * size, deviation * size)
+        processes, log_weights = network_for(space)(features[None], targets[None])
+        conditioned = Conditioned(targets, processes, log_weights[0, :, None])
+        return cls(space, conditioned, mean * size, deviation * size)
 
     @property
     def noise_share(self) -> float:
         """Return the variance of the noise as a share of that of the values."""
-        shares = self.processes.hypotheses.noises[0].exp()
-        return float((self.log_weights.exp() * shares).sum())
+        shares = self.conditioned.processes.hypotheses.noises[0].exp()[:, None]
+        return float((self.conditioned.log_weights.exp() * shares).sum())
 
     @property
     def noise(self) -> float:
@@ -76,21 +74,15 @@ class ValuePosterior:
 
     def predicted(self, units: Units) -> tuple[Array, Array]:
         """Return expected values without noise `[C]`, and their standard deviations `[C]`."""
-        means, variances = self.of_processes(units)
-        weights = self.log_weights.exp()[:, None]
-        mean = (weights * means).sum(0)
-        variance = (weights * (variances + (means - mean).square())).sum(0)
+        features = process_features(self.space, units)
+        means, variances = self.conditioned.processes.posterior(features[None])
+        weights = self.conditioned.log_weights.exp()
+        mean = (weights * means[0]).sum(0)
+        variance = (weights * (variances[0] + (means[0] - mean).square())).sum(0)
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore"):  # the model may expect more than any float
             expected = np.clip(self.centre + self.scale * mean.numpy(), -largest, largest)
             return expected, self.scale * variance.sqrt().numpy()
-
-    def of_processes(self, units: Units) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return means and variances of the targets under each process, each `[H, C]`."""
-        features = process_features(self.space, units)
-        with torch.no_grad():
-            means, variances = self.processes.posterior(features[None])
-        return means[0], variances[0]
 
 
 def best_improvement(rule: Rule, history: Sequence[Trial], valid: Sequence[int]) -> float:
@@ -103,16 +95,19 @@ def best_improvement(rule: Rule, history: Sequence[Trial], valid: Sequence[int])
     with isolated():
         posterior = ValuePosterior.of(space, history)
         units = space.to_units([history[position].configuration for position in valid])
-        best = posterior.of_processes(units)[0].max(-1, keepdim=True).values
+        conditioned = posterior.conditioned
+        means, _ = conditioned.posterior(process_features(space, units))
+        best = means.max(-1, keepdim=True).values
 
         def acquisition(predictions: torch.Tensor) -> torch.Tensor:
             means, deviations = predictions.chunk(2)
             of_processes = log_expected_improvement(means - best, deviations, 0.0)
-            return torch.logsumexp(posterior.log_weights[:, None] + of_processes, 0)
+            return torch.logsumexp(conditioned.log_weights + of_processes, 0)
 
         def predict(candidates: Units) -> torch.Tensor:
-            means, variances = posterior.of_processes(space.canonical(candidates))
-            return torch.cat([means, variances.sqrt()])
+            return torch.cat(
+                conditioned.posterior(process_features(space, space.canonical(candidates)))
+            )
 
         values = np.array([history[position].value for position in valid], dtype=np.float64)
         elite = units[np.argsort(-values, kind="stable")[:N_PARENTS]]

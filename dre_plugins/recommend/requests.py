@@ -1,7 +1,5 @@
 """What a proposer is asked, what it answers, and the interface that all proposers have."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, get_args

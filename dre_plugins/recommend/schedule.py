@@ -29,8 +29,6 @@ on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to
 (`branches`), whoever proposes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

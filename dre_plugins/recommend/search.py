@@ -4,8 +4,6 @@ Notation: see docs/architecture.md. Predictions `[J, C]` of a model have a colum
 candidate; the acquisition values `[C]` are a function of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

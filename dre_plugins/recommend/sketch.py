@@ -6,8 +6,6 @@ optimisation (Nayebi et al., 2019), adds features up in groups with random signs
 inner products in expectation.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -4,8 +4,6 @@ Notation: see docs/architecture.md. This module needs torch, so it is imported o
 first proposes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

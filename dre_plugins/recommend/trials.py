@@ -4,8 +4,6 @@ The same trials occur in two sequences: `trials` have their present states, and 
 are as they count, running ones by their reports so far (`observed_trials`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Which parameters are active: conditions, compiled to comparisons of units."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

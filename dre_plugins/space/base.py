@@ -4,8 +4,6 @@ Units are float64 coordinates in ``[0, 1]`` (see ``docs/architecture.md``); NaN 
 here" and passes through every vectorised method.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager

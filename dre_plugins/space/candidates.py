@@ -4,8 +4,6 @@ Pure functions of units `[C, P]`, which draw only from the given generator. Full
 number for every parameter, canonical ones are NaN for inactive parameters.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from functools import lru_cache

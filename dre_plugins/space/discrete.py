@@ -1,7 +1,5 @@
 """Domains that list their values: `Categorical`, `Ordinal` and `Constant`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field

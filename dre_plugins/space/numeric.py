@@ -6,8 +6,6 @@ integers. The bin of a value reaches half a step to either side, so the bins at 
 likely as the others.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ NaN, infinities, tuples and dictionaries among values become objects of one key,
 `{"tuple": [1, 2]}`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import fields

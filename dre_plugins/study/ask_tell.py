@@ -3,8 +3,6 @@
 The adapters of Ray Tune and Syne Tune use it as well, as these frameworks keep no trials.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence

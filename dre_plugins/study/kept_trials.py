@@ -1,7 +1,5 @@
 """The trials of one study, what follows from them, and a lock for all of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from copy import copy

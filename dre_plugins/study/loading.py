@@ -3,8 +3,6 @@
 Trained priors are in `dre_plugins.transfer`, which is imported, with torch, only if one is given.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -5,8 +5,6 @@ gain of the next k trials grew with the square root of that and nearly in propor
 (lab/2026-11-24-stopping.md).
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Sequence

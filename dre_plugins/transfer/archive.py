@@ -4,8 +4,6 @@ A tree is made of dictionaries, lists, strings, numbers, booleans and arrays. JS
 no infinity: in arrays they are written as null, "inf" and "-inf".
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 import struct

@@ -6,8 +6,6 @@ several do, and less if most do. Sources: the parameter pages of XGBoost 2.1, Li
 Lightning, Transformers and Optuna.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass

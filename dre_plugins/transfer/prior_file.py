@@ -1,7 +1,5 @@
 """Trained priors on disk: a safetensors file with the card and the search space in its header."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -56,7 +54,7 @@ def save(path: str | os.PathLike[str], prior: PriorContent) -> None:
     texts = {
         "format": FORMAT,
         "version": str(VERSION),
-        "settings": json.dumps(ensemble.settings.to_dict()),
+        "settings": json.dumps(asdict(ensemble.settings)),
         "n_features": str(ensemble.n_features),
         "card": json.dumps(header),
     }
@@ -144,7 +142,7 @@ def content_hash(
     parameters: Parameters, settings: ScorerSettings, header: Mapping[str, Any]
 ) -> str:
     """Return a hash over weights, settings, card and search space."""
-    digest = hashlib.sha256(json.dumps(settings.to_dict(), sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(asdict(settings), sort_keys=True).encode())
     content = {name: value for name, value in header.items() if name != "sha256"}
     digest.update(json.dumps(content, sort_keys=True).encode())
     for name in sorted(parameters):

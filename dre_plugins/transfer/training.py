@@ -3,8 +3,6 @@
 Beliefs of the user become a past task, whose values fall with the distance from the favourites.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ One safetensors file holds weights, moments of Adam, the best weights and the st
 generator; its header holds the counters and the plan, by which another training is refused.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

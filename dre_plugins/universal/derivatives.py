@@ -8,8 +8,6 @@ form, and in NumPy: with ten parameters the search takes 6 instead of 38 ms.
 Notation: see `processes`, for one task.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import TypeAlias

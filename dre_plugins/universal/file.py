@@ -3,8 +3,6 @@
 `dre_bench.universal.training` of the benchmarks writes such files.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from functools import lru_cache

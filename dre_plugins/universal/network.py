@@ -8,8 +8,6 @@ its evidence, with learnt step sizes.
 Notation: `B` tasks, `H` processes, `N` trials, `D` features, `W` width.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ other is the values alone, which suits smooth functions. The one with the larger
 counts (docs/decisions/targets.md). Notation: `N` trials, larger values are better.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

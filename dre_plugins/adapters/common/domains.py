@@ -1,7 +1,5 @@
 """Steps of converting a framework's search space that do not depend on the framework."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Checks of arguments that the constructors of several frameworks share."""
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ An explanation is a single attribute, because each attribute is a write to the s
 user attribute, because optuna-dashboard and `Study.trials_dataframe` show those.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

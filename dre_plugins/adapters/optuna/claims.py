@@ -12,8 +12,6 @@ Lamport's bakery algorithm, a trial *announces* that it is choosing before it re
 Nobody waits for a trial without an announcement, as that trial will see the claims of the others.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

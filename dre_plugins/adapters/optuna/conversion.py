@@ -1,7 +1,5 @@
 """Convert Optuna's distributions to domains, and parameters of trials to configurations."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

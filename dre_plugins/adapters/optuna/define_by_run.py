@@ -10,8 +10,6 @@ two trials agree on all parameters that they share, but did not ask for the same
 Notation: `N` trials in order of number, `P` parameters, `K` different sets of parameters.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

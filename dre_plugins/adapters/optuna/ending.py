@@ -1,7 +1,5 @@
 """The end of an Optuna study: when to stop it, and which trial to use."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 from optuna.study import Study, StudyDirection

@@ -31,7 +31,7 @@ class _Ended:
 
     source: FrozenTrial
     numbers: Mapping[str, float]
-    converted: Trial | str
+    converted: Trial | str  # or why there is none
 
 
 class History:
@@ -72,7 +72,10 @@ class History:
             if ended is not None and ended.source is trial:
                 converted = ended.converted
             else:
-                converted = _converted(trial, search_space, directions, self._cost)
+                try:
+                    converted = trial_of(trial, search_space, directions, self._cost)
+                except ValueError as error:
+                    converted = str(error)
                 if trial.state.is_finished():
                     if ended is not None:  # of another study, whose entries must all go
                         kept = {}
@@ -83,7 +86,10 @@ class History:
                 read.append(trial)
                 history.append(converted)
             else:
-                problem = problem or converted
+                problem = problem or (
+                    f"Nothing is learnt from trial {trial.number}: {converted}, which it cannot "
+                    "be. Further trials of this kind are not mentioned."
+                )
         return read, history, problem
 
     def numbers(self, trial: FrozenTrial) -> Mapping[str, float]:
@@ -123,22 +129,6 @@ def begun_in(study: Study) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]
     space, begun, history = read(begun, study.directions)
     rows = [row for row, converted in enumerate(history) if converted.configuration]
     return space, [begun[row] for row in rows], [history[row] for row in rows]
-
-
-def _converted(
-    trial: FrozenTrial,
-    search_space: Mapping[str, BaseDistribution],
-    directions: Sequence[StudyDirection],
-    cost: str | None,
-) -> Trial | str:
-    """Return a converted trial, or a sentence that says why there is none."""
-    try:
-        return trial_of(trial, search_space, directions, cost)
-    except ValueError as error:
-        return (
-            f"Nothing is learnt from trial {trial.number}: {error}, which it cannot be. Further "
-            "trials of this kind are not mentioned."
-        )
 
 
 def trial_of(

@@ -1,7 +1,5 @@
 """The argument `valid` in studies whose parameters appear one by one."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -4,8 +4,6 @@
 a suggestion → parameter values. It decides nothing about the search; `dre_plugins.recommend` does.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Metadata from Optuna's studies, wherever they are stored."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -11,8 +11,6 @@ from                  when
 `sample_independent`  Neither: the sampler draws it, or the independent sampler of the user.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Checks of the arguments of `DRESearch`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """The end of an experiment of Ray Tune: when to stop it, and which trial to use."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any

@@ -5,8 +5,6 @@ a suggestion → a nested configuration. It decides nothing about the search;
 `dre_plugins.recommend` does.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Metadata from the results of Ray Tune, in memory or in the folder of an experiment."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

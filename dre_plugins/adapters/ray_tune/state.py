@@ -5,8 +5,6 @@ leaves truncated files. So states alternate between two names, and the folder th
 only the newest, once the previous one was copied, which is then in the storage, and whole.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

@@ -5,8 +5,6 @@ the experiment goes on. So a restored search learns from that record about trial
 missed, and suggests again the configurations of trials that Ray has forgotten.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Hashable, Mapping

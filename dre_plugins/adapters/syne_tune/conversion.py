@@ -1,7 +1,5 @@
 """Convert Syne Tune's configuration spaces and configurations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import copy
 from typing import Any

@@ -1,7 +1,5 @@
 """Several objectives in Syne Tune: `MODRE`, a scheduler, and its searcher."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

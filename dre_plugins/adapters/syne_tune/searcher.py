@@ -3,8 +3,6 @@
 `DRESearcher` translates: domains → domains, results → `AskTell`, a suggestion → a configuration.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Save tuners of Syne Tune atomically, and load tuners that were killed."""
 
-from __future__ import annotations
-
 import pickle
 from os import PathLike
 from pathlib import Path

@@ -3,8 +3,6 @@
 Notation: see docs/architecture.md; `A` priors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 

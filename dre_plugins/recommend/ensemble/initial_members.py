@@ -8,8 +8,6 @@ expresses the uncertainty about the task.
 Notation: see docs/architecture.md; `T` contexts of past tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

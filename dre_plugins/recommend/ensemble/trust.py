@@ -4,8 +4,6 @@ A prior may come from other learners, other metrics or a mistake. Its prediction
 anything was observed, are compared with the observed values, by every pair of trials.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

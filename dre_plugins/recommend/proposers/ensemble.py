@@ -1,7 +1,5 @@
 """The ensemble's proposals: candidate pool → acquisition → choice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -6,8 +6,6 @@ along random directions, see `gain`.
 Notation: see docs/architecture.md; `O` objectives.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The expected improvement of a mixture of processes, with its derivatives."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Notation: see docs/architecture.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ value after 20 trials is half as far from the optimum with these steps
 Notation: see docs/architecture.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

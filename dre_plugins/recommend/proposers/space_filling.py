@@ -6,8 +6,6 @@ one is a point of the Sobol sequence, in case the names of the parameters mislea
 (lab/2026-11-24-portfolio.md).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -8,8 +8,6 @@ whose lengthscale says how much they tell.
 Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

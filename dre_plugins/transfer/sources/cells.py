@@ -1,7 +1,5 @@
 """Typed values from the columns of a table, whose cells may be text."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

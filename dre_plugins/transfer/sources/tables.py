@@ -1,7 +1,5 @@
 """Metadata from tables: a CSV file, a data frame or columns; one row is one evaluation."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections import Counter

@@ -12,8 +12,6 @@ out or counts for one family of learners only. Left out on purpose:
 - ``warmup_steps`` and ``warmup_ratio``: their meaning depends on the length of the run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ present study. `align` matches the parameters, `Alignment.convert` converts cano
 value.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

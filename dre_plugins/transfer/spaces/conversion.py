@@ -4,8 +4,6 @@ A conversion is prepared once for a pair of domains, so that thousands of units 
 operations. NaN means "no value here" and stays; a value that the other domain lacks becomes NaN.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence

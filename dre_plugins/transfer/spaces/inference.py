@@ -1,7 +1,5 @@
 """Search spaces inferred from configurations, where no search space was stored."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 

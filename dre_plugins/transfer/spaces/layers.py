@@ -1,7 +1,5 @@
 """Hidden layers as a list of widths, as scikit-learn has them, and as their number and width."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import partial

@@ -3,8 +3,6 @@
 Aliases of a parameter in different spaces get one name, so that the prior has it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise

@@ -5,8 +5,6 @@ prior knows the learning rate itself, or the strength ``alpha`` of a penalty whe
 the inverse of such a strength.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
