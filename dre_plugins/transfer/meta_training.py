@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dre_plugins.engine.fitting import adam_step
-from dre_plugins.engine.losses import LOSSES, Loss, Prepared
+from dre_plugins.engine.losses import LOSSES, Loss
 from dre_plugins.engine.ranks import rank_normalised
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
@@ -27,7 +27,7 @@ from dre_plugins.transfer import training_state
 from dre_plugins.transfer.task_lists import Batch, TaskLists, training_batches, validation_batch
 from dre_plugins.transfer.training_state import MetaTrainingSettings, Progress, TrainingState
 
-Scored = Callable[[Parameters, Batch], tuple[Tensor, Prepared]]
+LossOfBatch = Callable[[Parameters, Batch], Tensor]
 
 __all__ = ["MetaTrained", "MetaTrainingSettings", "Progress", "meta_train"]
 
@@ -73,9 +73,9 @@ def meta_train(
         if checkpoint is not None and resume and os.path.exists(checkpoint):
             training_state.load(checkpoint, state, plan)
         held_out = validation_batch(validation, scorer, settings, device)
-        scored = partial(_scored, scorer=scorer, loss=LOSSES[settings.loss])
+        loss = partial(_loss, scorer=scorer, loss=LOSSES[settings.loss])
         batches = training_batches(lists.to(device), scorer, settings, state)
-        for progress in _train(state, batches, held_out, settings, scored):
+        for progress in _train(state, batches, held_out, settings, loss):
             if checkpoint is not None:
                 training_state.save(checkpoint, state, plan)
             if on_progress is not None:
@@ -102,7 +102,7 @@ def _train(
     batches: Iterator[Batch],
     held_out: Batch | None,
     settings: MetaTrainingSettings,
-    scored: Scored,
+    loss: LossOfBatch,
 ) -> Iterator[Progress]:
     """Take steps until the plan or the patience ends; yield at every validation."""
     parameters = [*state.parameters.values()]
@@ -111,21 +111,18 @@ def _train(
     step = float(state.step)
     counts = [torch.tensor(step, dtype=torch.float32, device=p.device) for p in parameters]
     total = torch.zeros((), dtype=torch.float32, device=parameters[0].device)
-    loss = LOSSES[settings.loss]
     while state.step < settings.n_steps and not _is_stagnating(state, settings):
         annealed = 0.5 * (1.0 + math.cos(math.pi * state.step / settings.n_steps))
-        scores, prepared = scored(state.parameters, next(batches))
-        with torch.no_grad():
-            by_scores = loss.gradient(scores, prepared) * (1.0 / scores.shape[:-1].numel())
-        gradients = [*torch.autograd.grad(scores, parameters, by_scores)]
+        value = loss(state.parameters, next(batches))
+        gradients = [*torch.autograd.grad(value, parameters)]
         rate = settings.learning_rate * annealed
         with torch.no_grad():
             adam_step(parameters, gradients, means, squares, counts, rate)
-        total += loss(scores, prepared).mean()
+        total += value.detach()
         state.step += 1
         if state.step % settings.validate_every == 0 or state.step == settings.n_steps:
             since = (state.step - 1) % settings.validate_every + 1
-            yield _validated(state, float(total) / since, held_out, settings, scored)
+            yield _validated(state, float(total) / since, held_out, settings, loss)
             total.zero_()
 
 
@@ -134,14 +131,13 @@ def _validated(
     training_loss: float,
     held_out: Batch | None,
     settings: MetaTrainingSettings,
-    scored: Scored,
+    loss: LossOfBatch,
 ) -> Progress:
     """Validate, keep the best weights, and write one line of history."""
     validation_loss = training_loss
     if held_out is not None:
         with torch.no_grad():
-            scores, prepared = scored(state.parameters, held_out)
-        validation_loss = float(LOSSES[settings.loss](scores, prepared).mean())
+            validation_loss = float(loss(state.parameters, held_out))
     if not (math.isfinite(training_loss) and math.isfinite(validation_loss)):
         raise FittingError(
             f"meta-training diverged before step {state.step}: the loss is {training_loss}; "
@@ -161,10 +157,8 @@ def _is_stagnating(state: TrainingState, settings: MetaTrainingSettings) -> bool
     return len(losses) > settings.patience and min(losses[-settings.patience :]) > min(losses)
 
 
-def _scored(
-    parameters: Parameters, batch: Batch, scorer: ScorerSettings, loss: Loss
-) -> tuple[Tensor, Prepared]:
-    """Return the scores of the queries `[M, B, L]`, and what the loss needs of their values."""
+def _loss(parameters: Parameters, batch: Batch, scorer: ScorerSettings, loss: Loss) -> Tensor:
+    """Return the mean loss over members and lists."""
     context = None
     if scorer.context is not None:
         quantiles = rank_normalised(batch.support_values, batch.support_mask)
@@ -172,4 +166,4 @@ def _scored(
             parameters, batch.support_features, quantiles, batch.support_mask, scorer.activation
         )
     scores = score(parameters, scorer, batch.features, context)
-    return scores, loss.prepare(batch.values, batch.mask)
+    return loss(scores, loss.prepare(batch.values, batch.mask)).mean()

@@ -48,7 +48,7 @@ def autograd(scorer, parameters, lists, loss, prepared, weights, quantiles, supp
     if support is not None:
         context = context_vectors(leaves, lists.features, quantiles, support, scorer.activation)
     scores = score(leaves, scorer, lists.features, context)
-    scores.backward(loss.gradient(scores.detach(), prepared) * weights[..., None])
+    (loss(scores, prepared) * weights).sum().backward()
     return {name: value.grad for name, value in leaves.items()}
 
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from losses_drawn import ALL, Differentiable, losses_of, normal, ties, with_gradient
+from losses_drawn import ALL, losses_of, normal, ties, with_gradient
 from torch import Tensor
 
 from dre_plugins.engine.losses import LOSSES, Loss
@@ -115,7 +115,7 @@ def test_gradient_passes_gradcheck(loss: Loss) -> None:
     prepared = loss.prepare(values, mask, dtype=torch.float64)
     for scale in (1.0, 30.0):
         scores = (scale * normal(3, 6, dtype=torch.float64)).requires_grad_()
-        assert torch.autograd.gradcheck(Differentiable.apply, (scores, loss, prepared))
+        assert torch.autograd.gradcheck(lambda s: loss(s, prepared), (scores,))
 
 
 @ALL
@@ -123,7 +123,7 @@ def test_gradient_passes_gradcheck_beyond_the_spread_of_float64(loss: Loss) -> N
     scores = (normal(2, 6, dtype=torch.float64) + torch.tensor([0, 1000.0] * 3)).requires_grad_()
     prepared = loss.prepare(ties(2, 6), dtype=torch.float64)
     # Losses of about 3000: a difference quotient is exact to 3000 * 2^-52 / 1e-6.
-    assert torch.autograd.gradcheck(Differentiable.apply, (scores, loss, prepared), atol=1e-4)
+    assert torch.autograd.gradcheck(lambda s: loss(s, prepared), (scores,), atol=1e-4)
 
 
 # -------------------------------------------------------------------------------------------- ties

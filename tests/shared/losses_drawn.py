@@ -30,23 +30,12 @@ def losses_of(loss: Loss, scores: Tensor, values: Tensor, mask: Tensor | None = 
     return loss(scores, loss.prepare(values, mask, dtype))
 
 
-class Differentiable(torch.autograd.Function):
-    """Let autograd compare the gradient of a loss with differences of its values."""
-
-    @staticmethod
-    def forward(ctx, scores, loss, prepared):
-        ctx.derivatives = loss.gradient(scores, prepared)
-        return loss(scores, prepared)
-
-    @staticmethod
-    def backward(ctx, upstream):
-        return ctx.derivatives * upstream[..., None], None, None
-
-
 def with_gradient(
     loss: Loss, scores: Tensor, values: Tensor, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the losses per list and the gradient of their sum."""
-    dtype = torch.promote_types(scores.dtype, torch.float32)
-    gradient = loss.gradient(scores, loss.prepare(values, mask, dtype))
-    return losses_of(loss, scores, values, mask), gradient
+    scores = scores.detach().clone().requires_grad_()
+    per_list = losses_of(loss, scores, values, mask)
+    per_list.sum().backward()
+    assert scores.grad is not None
+    return per_list.detach(), scores.grad

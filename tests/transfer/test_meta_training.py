@@ -78,8 +78,7 @@ def validation_loss(
     parameters: Parameters, scorer: ScorerSettings, settings: MetaTrainingSettings
 ) -> float:
     batch = validation_batch(family(20, seed=1), scorer, settings, "cpu")
-    loss = LOSSES[settings.loss]
-    return float(loss(*meta_training._scored(parameters, batch, scorer, loss)).mean())
+    return float(meta_training._loss(parameters, batch, scorer, LOSSES[settings.loss]))
 
 
 def initial(scorer: ScorerSettings) -> Parameters:
