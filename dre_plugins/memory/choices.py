@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from dre_plugins.engine.files import regular
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.memory.memory import STUDIES, Memory
-from dre_plugins.memory.priors import trained_prior, write_once
+from dre_plugins.memory.priors import digest_of, trained_prior, write_once
 from dre_plugins.memory.records import read_study
 from dre_plugins.memory.selection import MAX_STUDIES, newest_with, overlap, select, usable
 from dre_plugins.space.search_space import SearchSpace
@@ -130,11 +130,14 @@ def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, 
 
 
 def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaDataset, list[Entry]]:
-    """Return studies as past tasks, and those it could use; `skipped` counts the others."""
+    """Return studies as past tasks, and those it could use; `skipped` counts the others.
+
+    They are sorted by what was tried in them, so that the same studies, run again with another
+    memory, train the same prior.
+    """
     skipped: Counter[str] = Counter()
-    tasks: list[Task] = []
-    used: list[Entry] = []
-    for entry in sorted(entries, key=lambda entry: entry.header.study):
+    used: list[tuple[Task, Entry]] = []
+    for entry in entries:
         if len(entry.header.directions) != 1:
             skipped["study with several objectives"] += 1
             continue
@@ -149,9 +152,10 @@ def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaData
         skipped["study without a complete, feasible trial"] += not task.n_complete
         skipped["study without parameters"] += bool(task.n_complete and not task.space.names)
         if task.n_complete and task.space.names:
-            tasks.append(task)
-            used.append(entry)
-    return MetaDataset.of(tasks, source="memory", skipped=+skipped), used
+            used.append((task, entry))
+    used.sort(key=lambda pair: digest_of([replace(pair[0], name="")]))
+    tasks = [task for task, _ in used]
+    return MetaDataset.of(tasks, source="memory", skipped=+skipped), [entry for _, entry in used]
 
 
 def _read(path: Path, memory: Memory) -> dict[str, Any] | None:

@@ -301,6 +301,15 @@ def test_workers_of_a_study_keep_to_what_was_chosen_first(memory, trainings):
     assert trainings == [1, 2]
 
 
+def test_the_same_studies_in_another_memory_teach_the_same(tmp_path):
+    def chain(folder):
+        studies = [tune(tmp_path / folder, 6, name=str(n), seed=n) for n in range(4)]
+        return [configurations(study) for study in studies]
+
+    first = chain("first")
+    assert all(chain(folder) == first for folder in ("second", "third"))
+
+
 def test_a_study_that_began_with_nothing_goes_on_with_nothing(memory):
     assert choices.prior_for(memory, "study", SPACE, LOGGER) is None
     write_study(memory, "a", 20)
