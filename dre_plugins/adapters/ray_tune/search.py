@@ -20,6 +20,7 @@ from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import RayTrials, Reading, logger
 from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
 from dre_plugins.adapters.ray_tune.study import PastResults, StudyArguments
+from dre_plugins.engine.settings import require
 from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import AUTO, GivenPrior
@@ -320,6 +321,8 @@ class DRESearch(Searcher):
             ValueError: If the configuration is not complete or not of the space, or the value is
                 no number.
         """
+        is_mapping = isinstance(parameters, Mapping)
+        require(is_mapping, "parameters", parameters, "a dictionary of parameters and values")
         values = [number_of(reported) for reported in intermediate_values or ()]
         rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
         state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
