@@ -239,7 +239,7 @@ def test_evaluated_points_may_come_before_and_after_the_set_up(space: Any) -> No
         search.add_evaluated_point({"x": 0.5, "n/z": 1}, "high")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"lacks.*n/z"):
         search.add_evaluated_point({"x": 0.5}, 1.0)
-    with pytest.raises(ValueError, match="parameters must be a dictionary .* got None"):
+    with pytest.raises(ValueError, match=r"parameters must be a dictionary .* got None"):
         search.add_evaluated_point(None, 1.0)  # type: ignore[arg-type]
 
 
