@@ -40,7 +40,7 @@ class Explanation:
     """Say where a configuration came from and what was expected of it.
 
     Args:
-        source: One of `SOURCES`, which has the meanings.
+        source: Who proposed it, such as "model"; `SOURCES` of this module has all, with meanings.
         predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
             chose.
         spread: Standard error of that rank; None unless a model chose.
