@@ -15,6 +15,7 @@ from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.proposers.gain import SOFTNESS, Gain
 from dre_plugins.recommend.proposers.hypervolume import HypervolumeProposer
+from dre_plugins.recommend.proposers.improvement_search import ImprovementSearch
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.space import Categorical, Float, SearchSpace
 from dre_plugins.space.rules import Rule
@@ -88,7 +89,8 @@ def test_samples_have_means_and_deviations_of_the_mixtures() -> None:
     search = CandidateSearch(Rule(PLANE, None), None, 0)
     expectation = Expectation((), search.reference, RecommenderSettings(), evidence)
     weights, rng = GainWeights.of(evidence), np.random.default_rng(0)
-    proposer = HypervolumeProposer(UNIVERSAL, evidence, expectation, search, weights, rng)
+    improvements = ImprovementSearch(search, evidence, expectation, weights, rng)
+    proposer = HypervolumeProposer(UNIVERSAL, improvements)
     units = rng.random((200, 2))
     features = torch.from_numpy(PLANE.features(units)).double()
     samples = proposer._samples.of(proposer._objectives, features)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from dre_plugins.recommend.ensemble.expectation import Expectation
+from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
@@ -29,14 +30,15 @@ class ImprovementSearch:
     """
 
     search: CandidateSearch  # the search by mutations
+    evidence: Evidence  # the trials, at least one of which must be ranked
     expectation: Expectation  # what trained priors expect, which are further features
     gain_weights: GainWeights  # the weights of improvements
-    observed: Units  # canonical coordinates of the trials `[N, P]`
-    elite: Units  # those of the best trials `[E, P]`
     rng: np.random.Generator  # source of all draws
 
     def __post_init__(self) -> None:
         self._pool: CandidatePool | None = None
+        ranked, _ = self.evidence.joint_list
+        self.observed = self.evidence.units[ranked.trials]  # of the ranked trials `[N, P]`
         self.reference = self.search.reference_with(self.observed)
 
     def features(self, units: Units) -> torch.Tensor:
@@ -52,6 +54,7 @@ class ImprovementSearch:
     def choose(
         self,
         request: Request,
+        elite: Units,
         log_improvements: Callable[[torch.Tensor], torch.Tensor],
         rank: Callable[[Units], tuple[float, float]],
         with_derivatives: WithDerivatives | None = None,
@@ -60,6 +63,7 @@ class ImprovementSearch:
 
         Args:
             request: What is asked for.
+            elite: Canonical coordinates of the best trials `[E, P]`.
             log_improvements: Logarithms of improvements `[C]` at features `[C, D]`.
             rank: Mean and standard deviation of the rank among the reference, at canonical
                 coordinates `[1, P]`, see `Explanation`.
@@ -75,12 +79,7 @@ class ImprovementSearch:
 
         if self._pool is None or request.taken is None or request.branch is not None:
             pool = self.search.pool(
-                predict,
-                _acquisition,
-                request,
-                self.rng,
-                elite=self.elite,
-                favourites=self.elite[:0],
+                predict, _acquisition, request, self.rng, elite=elite, favourites=elite[:0]
             )
             if with_derivatives is not None and self._can_refine:
                 units = self._refined(pool, with_derivatives, request.fixed)
