@@ -356,7 +356,7 @@ class AskTell(KeptTrials):
             self._memory.record(plain, lambda: made, is_stopped=is_stopped, source=source)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
-        """Return suggestions, the first ones with past studies of a memory, see `memory.study`."""
+        """Return suggestions, the first ones with past studies, see `memory.access`."""
         index, history = len(self._trials), self.history()
         n_turns, suggestions = count, list[Suggestion]()
         if self._memory is not None and self._remembered is not None:
@@ -389,6 +389,10 @@ class AskTell(KeptTrials):
         """Refuse values that a parameter can never have; warn once of those out of range."""
         for name, warning in configurations.out_of_range(self.space, configuration).items():
             self._say_once(logging.WARNING, name, warning)
+
+    def warn_once(self, text: str, topic: str) -> None:
+        """Warn of the first event of a topic, as an adapter does."""
+        self._say_once(logging.WARNING, f"<{topic}>", f"{text} Further ones are not mentioned.")
 
     def _say_once(self, level: int, what: str, text: str) -> None:
         if what not in self._warned:

@@ -12,7 +12,7 @@ from dre_plugins.engine.settings import require
 
 if TYPE_CHECKING:
     from dre_plugins.memory import Memory
-    from dre_plugins.memory.study import StudyMemory
+    from dre_plugins.memory.access import StudyMemory
 
 GivenMemory: TypeAlias = "bool | str | os.PathLike[str] | Memory | None"
 
@@ -43,8 +43,8 @@ def memory_of_study(
         return None
     # Imported here, as a study without a memory does not need it.
     from dre_plugins.memory import Memory
+    from dre_plugins.memory.access import StudyMemory
     from dre_plugins.memory.recorded import Header
-    from dre_plugins.memory.study import StudyMemory
 
     memory = Memory.of(given)
     if memory is None:
