@@ -86,10 +86,9 @@ def test_gains_are_what_a_point_adds_to_the_front() -> None:
 
 def test_samples_have_means_and_deviations_of_the_mixtures() -> None:
     evidence = Evidence.of(PLANE, history_of(12), weights=np.array([0.5, 0.5]))
-    search = CandidateSearch(Rule(PLANE, None), None, 0)
+    search, rng = CandidateSearch(Rule(PLANE, None), None, 0), np.random.default_rng(0)
     expectation = Expectation((), search.reference, RecommenderSettings(), evidence)
-    weights, rng = GainWeights.of(evidence), np.random.default_rng(0)
-    improvements = ImprovementSearch(search, evidence, expectation, weights, rng)
+    improvements = ImprovementSearch(search, evidence, expectation, GainWeights.of(evidence), rng)
     proposer = HypervolumeProposer(UNIVERSAL, improvements)
     units = rng.random((200, 2))
     features = torch.from_numpy(PLANE.features(units)).double()

@@ -201,8 +201,7 @@ def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
     evidence = Evidence.of(rule.space, history, weights=np.ones(1))
     search, rng = CandidateSearch(rule, None, seed=0), np.random.default_rng(0)
     expectation = Expectation([], search.reference, RecommenderSettings(), evidence)
-    weights = GainWeights.of(evidence)
-    improvements = ImprovementSearch(search, evidence, expectation, weights, rng)
+    improvements = ImprovementSearch(search, evidence, expectation, GainWeights.of(evidence), rng)
     return UniversalProposer(UNIVERSAL, improvements)
 
 

@@ -112,8 +112,7 @@ def test_zombies_do_not_stop_a_study() -> None:
     assert sources.count("model") >= 10
 
 
-def has_one(trial: optuna.trial.FrozenTrial) -> bool:
-    return internal_numbers(trial) == {"x": 1.0}
+has_one = claims.repeats_of({"x": 1.0}, SearchSpace({}), [], {"x"}, internal_numbers)
 
 
 @pytest.fixture
@@ -216,13 +215,9 @@ def test_a_number_out_of_all_ranges_is_near_to_none() -> None:
     """As one that another worker has enqueued meanwhile."""
     space = SearchSpace({"x": Float(0.0, 1.0)})
     other = optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING)
-
-    def repeats(held: float, chosen: float) -> bool:
-        return claims.repeats_of({"x": chosen}, space, [], "x", lambda _: {"x": held})(other)
-
-    for held, chosen in ((math.inf, 0.5), (0.5, math.inf), (math.inf, -math.inf)):
-        assert not repeats(held, chosen)
-    assert repeats(0.5, 0.501)
+    for held, chosen in ((math.inf, 0.5), (0.5, math.inf), (math.inf, -math.inf), (0.5, 0.501)):
+        repeats = claims.repeats_of({"x": chosen}, space, [], "x", lambda _, x=held: {"x": x})
+        assert repeats(other) is (chosen == 0.501)
 
 
 def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
