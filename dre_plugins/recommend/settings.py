@@ -89,7 +89,7 @@ class RecommenderSettings(Settings):
 
     Args:
         n_startup_trials: Number of trials that must have ended before a model proposes; until
-            then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
+            then, Sobol points. None means 3 for the universal prior and 10 for the ensemble, or 0
             with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: What failed trials mean. "model": expected improvements are multiplied by the

@@ -60,7 +60,7 @@ class AskTell(KeptTrials):
             of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
             has a trained prior, or None, for each objective.
         n_startup_trials: Number of trials that must have ended before a model proposes; until
-            then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
+            then, Sobol points. None means 3 for the universal prior and 10 for the ensemble, or 0
             with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "model" multiplies expected improvements by the predicted probability of success,

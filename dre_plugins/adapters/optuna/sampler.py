@@ -34,16 +34,15 @@ from dre_plugins.study.memory import GivenMemory
 class DRESampler(BaseSampler):
     """Sampler using Deep Ranking Ensembles in turns with a universal prior.
 
-    Trials count from 0. By default, trials 0 to 3 are points of a scrambled Sobol sequence; in
+    Trials count from 0. By default, trials 0 to 2 are points of a scrambled Sobol sequence; in
     ranges around 0, such as -5 to 5, and in one that most numbers share, they are nearer to the
-    middle. If the parameters are those of a common learner, three of these trials come from its
-    portfolio: configurations that complement each other over past data sets. Trials 4 to 19 are
+    middle. If the parameters are those of a common learner, these trials come from its
+    portfolio: configurations that complement each other over past data sets. Trials 3 to 19 are
     proposed by a *universal prior*: a network, meta-trained on synthetic functions, that reads the
     trials and outputs a mixture of Gaussian processes. From trial 20 on it alternates with a *deep
     ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023): ten networks that are trained
     to rank the trials. The universal prior maximises the expected improvement of the value, the
-    ensemble that of the logarithm of the rank. In conditional spaces the universal prior proposes
-    odd trials only.
+    ensemble that of the logarithm of the rank.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, with
     numeric, categorical and conditional parameters, and where trials may be pruned, fail or
@@ -100,7 +99,7 @@ class DRESampler(BaseSampler):
             storage of the present study that have half of its parameters, as they were when it
             began. Like those of a memory, they count in trials 0, 2, 4, 6 and 8 only.
         n_startup_trials: Number of trials that must have ended, enqueued and added ones included,
-            before a model proposes; until then, Sobol points. None means 4 for the universal prior
+            before a model proposes; until then, Sobol points. None means 3 for the universal prior
             and 10 for the ensemble, or 0 with a trained prior.
         independent_sampler: Optuna sampler for parameters that are in no earlier trial and in no
             trained prior, such as all parameters of a first trial. None means the Sobol sequence.

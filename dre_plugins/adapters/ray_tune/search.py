@@ -105,7 +105,7 @@ class DRESearch(Searcher):
             it, expected gains are weighed against expected costs.
         n_startup_trials: Number of trials that must have ended before a model proposes, see
             `AskTell`; points to evaluate and evaluated ones are among them.
-            None: 4 for the universal prior and 10 for the ensemble, or 0 with a trained prior.
+            None: 3 for the universal prior and 10 for the ensemble, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again, for noisy metrics. Then a
             finite space does not end the experiment.
         failed: "model" multiplies expected improvements by the predicted probability of success,
