@@ -357,8 +357,8 @@ class AskTell(KeptTrials):
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
         """Return suggestions, the first ones with past studies, see `memory.access`."""
-        index, history = len(self._trials), self.history()
-        n_turns, suggestions = count, list[Suggestion]()
+        index, history, n_turns = len(self._trials), self.history(), count
+        suggestions: list[Suggestion] = []
         if self._memory is not None and self._remembered is not None:
             numbers = range(index, index + count)
             n_turns = self._memory.turns(self._remembered, self.space, history, numbers)

@@ -23,9 +23,9 @@ def with_favourites(
     recognises no learners, suggestions are unchanged. If the whole space is that of one learner,
     its portfolio is used in the start-up trials instead.
     """
-    is_one = bool(recommender.prior_summary)
-    has_start = bool(recommender.settings.n_startup_trials)
-    if not isinstance(prior, RecognisedPrior) or is_one or has_start:
+    if not isinstance(prior, RecognisedPrior) or recommender.settings.n_startup_trials:
+        return suggestions
+    if recommender.prior_summary:  # the whole space is that of one learner
         return suggestions
     domains = recommender.space.domains
     children = {condition.child for condition in recommender.space.conditions}

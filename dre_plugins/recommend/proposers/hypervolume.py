@@ -41,7 +41,7 @@ class HypervolumeProposer:
         valued = np.flatnonzero(self._eligible & ~np.isnan(values).any(axis=1))
         is_best[valued] = non_dominated(values[valued])
         self._elite = search.observed[np.lexsort([-ranked.ranks, ~is_best])[:N_PARENTS]]
-        self._units = with_broken(search.observed, search.search.rule, self._elite, search.rng)
+        self._units = with_broken(search.observed, search.base.rule, self._elite, search.rng)
         missing = np.full((len(self._units) - len(values), values.shape[1]), np.nan)
         self._eligible = np.append(self._eligible, np.zeros(len(missing), dtype=np.bool_))
         features, network = search.features(self._units), network_for(self._space, prior)

@@ -29,7 +29,7 @@ class ImprovementSearch:
     The pool is kept for further choices of the same batch until `forget` is called.
     """
 
-    search: CandidateSearch  # the search by mutations
+    base: CandidateSearch  # the search by mutations
     evidence: Evidence  # the trials, at least one of which must be ranked
     expectation: Expectation  # what trained priors expect, which are further features
     gain_weights: GainWeights  # the weights of improvements
@@ -39,11 +39,11 @@ class ImprovementSearch:
         self._pool: CandidatePool | None = None
         ranked, _ = self.evidence.joint_list
         self.observed = self.evidence.units[ranked.trials]  # of the ranked trials `[N, P]`
-        self.reference = self.search.reference_with(self.observed)
+        self.reference = self.base.reference_with(self.observed)
 
     def features(self, units: Units) -> torch.Tensor:
         """Return what the processes read of canonical coordinates `[C, P]`, `[C, D]`."""
-        features = self.search.space.features(units)
+        features = self.base.space.features(units)
         expected = self.expectation.features(units)
         return torch.from_numpy(np.concatenate([sketched(features), expected], axis=1)).double()
 
@@ -73,12 +73,12 @@ class ImprovementSearch:
 
         @torch.inference_mode()
         def predict(candidates: Units) -> torch.Tensor:
-            units = self.search.space.canonical(candidates)
+            units = self.base.space.canonical(candidates)
             logs = log_improvements(self.features(units))
             return (logs + self.gain_weights.logs_at(units))[None]
 
         if self._pool is None or request.taken is None or request.branch is not None:
-            pool = self.search.pool(
+            pool = self.base.pool(
                 predict, _acquisition, request, self.rng, elite=elite, favourites=elite[:0]
             )
             if with_derivatives is not None and self._can_refine:
@@ -86,10 +86,10 @@ class ImprovementSearch:
                 predictions = torch.cat([pool.predictions, predict(units)], dim=-1)
                 pool = CandidatePool(np.concatenate([pool.units, units]), predictions)
             self._pool = pool
-        units, _, is_new = self.search.best(self._pool, predict, _acquisition, request, self.rng)
+        units, _, is_new = self.base.best(self._pool, predict, _acquisition, request, self.rng)
         explanation = Explanation(
             request.turn if is_new else "exhausted",
-            *rank(self.search.space.canonical(units[None])),
+            *rank(self.base.space.canonical(units[None])),
             len(self.reference),
             expected_cost=self.gain_weights.expected_cost(units),
         )
@@ -98,8 +98,8 @@ class ImprovementSearch:
     @property
     def _can_refine(self) -> bool:
         """Whether there is a gradient: not in a table, nor if more than the space is read."""
-        is_read = self.search.space.n_features <= MAX_FEATURES and not self.expectation.priors
-        return self.search.table is None and is_read
+        is_read = self.base.space.n_features <= MAX_FEATURES and not self.expectation.priors
+        return self.base.table is None and is_read
 
     def _refined(
         self, pool: CandidatePool, with_derivatives: WithDerivatives, fixed: Units
@@ -113,8 +113,8 @@ class ImprovementSearch:
             weights, weights_by_feature = self.gain_weights.with_derivatives(features)
             return logs + weights, by_feature + weights_by_feature
 
-        units = refined(self.search.space, start, fixed, weighted)
-        return self.search.rule.reached(start, units)
+        units = refined(self.base.space, start, fixed, weighted)
+        return self.base.rule.reached(start, units)
 
 
 def _acquisition(predictions: torch.Tensor) -> torch.Tensor:

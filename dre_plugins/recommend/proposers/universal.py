@@ -41,7 +41,7 @@ class UniversalProposer:
         ranked, values = search.evidence.joint_list
         self._eligible = search.evidence.may_be_incumbent_in(ranked)
         self._elite = search.observed[np.lexsort([-ranked.ranks, ~self._eligible])[:N_PARENTS]]
-        self._units = with_broken(search.observed, search.search.rule, self._elite, search.rng)
+        self._units = with_broken(search.observed, search.base.rule, self._elite, search.rng)
         n_broken = len(self._units) - len(values)
         self._conditioned = Conditioned.on(
             network_for(self._space, prior),
