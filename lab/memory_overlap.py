@@ -25,8 +25,8 @@ from memory_lives import Row, Variant, middle, read, scenario_of, variant_of
 from memory_priors import space_of
 
 from dre_plugins import DRESampler, Memory
+from dre_plugins.memory.access import StudyMemory
 from dre_plugins.memory.recorded import Header
-from dre_plugins.memory.study import StudyMemory
 from dre_plugins.recommend.trials import Trial, TrialState
 
 N_TRIALS = 10

@@ -56,9 +56,13 @@ class GainWeights:
         return cls(evidence.space, costs, feasibility)
 
     @property
+    def _models(self) -> list[CostModel | Feasibility]:
+        return [model for model in (self.costs, self.feasibility) if model is not None]
+
+    @property
     def are_one(self) -> bool:
         """Whether all weights are 1."""
-        return self.costs is None and self.feasibility is None
+        return not self._models
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
         """Return the logarithms of weights `[C]`, and their derivatives by features `[C, D]`.
@@ -66,12 +70,10 @@ class GainWeights:
         Features are those of `process_features`.
         """
         logs, derivatives = np.zeros(len(features)), np.zeros_like(features)
-        models: tuple[CostModel | Feasibility | None, ...] = (self.costs, self.feasibility)
-        for model in models:
-            if model is not None:
-                of_model, by_feature = model.with_derivatives(features)
-                logs += of_model
-                derivatives += by_feature
+        for model in self._models:
+            of_model, by_feature = model.with_derivatives(features)
+            logs += of_model
+            derivatives += by_feature
         return logs, derivatives
 
     def logs_at(self, units: Units) -> torch.Tensor:
@@ -80,10 +82,8 @@ class GainWeights:
         if self.are_one:
             return logs
         features = process_features(self.space, units)
-        if self.costs is not None:
-            logs = logs - self.costs.log_factors(features)
-        if self.feasibility is not None:
-            logs = logs + self.feasibility.log_probability(features)
+        for model in self._models:
+            logs = logs + model.log_weights(features)
         return logs
 
     def expected_cost(self, units: Units) -> float | None:
@@ -126,14 +126,14 @@ class CostModel:
         """Return what configurations are expected to cost `[C]`; canonical units `[C, P]`."""
         return self._logs(process_features(self._space, units)).exp().numpy()
 
-    def log_factors(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the logarithms of the divisors 1 + c / m `[C]`, of features `[C, D]`."""
+    def log_weights(self, features: torch.Tensor) -> torch.Tensor:
+        """Return minus the logarithms of the divisors 1 + c / m `[C]`, of features `[C, D]`."""
         logs = self._logs(features) - self._log_typical
         # log(1 + c / m), which is finite whatever is predicted far from all trials.
-        return torch.nn.functional.softplus(logs)
+        return -torch.nn.functional.softplus(logs)
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
-        """Return minus `log_factors` of features `[C, D]`, and its derivatives `[C, D]`."""
+        """Return `log_weights` of features `[C, D]`, and its derivatives `[C, D]`."""
         means, variances, derivatives = self._model.differentiable(features)
         shares, deviation = self._model.log_weights.exp().numpy(), self._deviation.numpy()
         logs = self._mean.numpy() + deviation * (shares * means).sum(0) - self._log_typical
@@ -175,7 +175,7 @@ class Feasibility:
             return None
         return cls(evidence.space, evidence.units, constraints, evidence.max_history)
 
-    def log_probability(self, features: torch.Tensor) -> torch.Tensor:
+    def log_weights(self, features: torch.Tensor) -> torch.Tensor:
         """Return the logarithm of the probability `[C]` that all are met, of features `[C, D]`."""
         parts = []
         for part in features.split(BLOCK):
@@ -188,7 +188,7 @@ class Feasibility:
         return torch.cat(parts)
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
-        """Return `log_probability` of features `[C, D]`, and its derivatives `[C, D]`."""
+        """Return `log_weights` of features `[C, D]`, and its derivatives `[C, D]`."""
         total, by_feature = np.zeros(len(features)), np.zeros_like(features)
         for model, boundary in self._models:
             means, variances, derivatives = model.differentiable(features)

@@ -22,7 +22,7 @@ proposer             when
 ===================  ============================================================================
 
 A prior that a study has found in its memory counts only in even numbers below 10; all others are
-as without a trained prior (`memory.study`).
+as without a trained prior (`memory.access`).
 
 If `n_startup_trials` is given, it replaces the 10 and the 3, and both models take turns from there
 on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch

@@ -20,6 +20,7 @@ from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import AlignedPrior, Universal
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.hypervolume import HypervolumeProposer
+from dre_plugins.recommend.proposers.improvement_search import ImprovementSearch
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.recommend.requests import Batch, Choice, Proposer, Purpose, Request, stream
@@ -159,12 +160,12 @@ class Surrogates:
         if name == "ensemble":
             rng = self._stream("ensemble")
             return EnsembleProposer(self._fitted(rng), self.priors, rng)
-        evidence, expectation = self.batch.evidence, self._expectation
+        evidence, rng = self.batch.evidence, self._stream("universal-prior")
         universal = UniversalProposer if evidence.n_objectives == 1 else HypervolumeProposer
-        rng = self._stream("universal-prior")
-        return universal(
-            self.universal, evidence, expectation, self._search, self._gain_weights, rng
+        search = ImprovementSearch(
+            self._search, evidence, self._expectation, self._gain_weights, rng
         )
+        return universal(self.universal, search)
 
     def _fitted(self, rng: np.random.Generator) -> FittedEnsemble:
         evidence, expectation = self.batch.evidence, self._expectation

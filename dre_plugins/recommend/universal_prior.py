@@ -71,10 +71,8 @@ class Conditioned:
         """
         possible = possible_targets(values, ranks)
         targets = torch.stack([part.values for part in possible])
-        log_factors, mean_variance = (
-            targets.new_tensor([getattr(part, name) for part in possible])
-            for name in ("log_factor", "mean_variance")
-        )
+        log_factors = targets.new_tensor([part.log_factor for part in possible])
+        mean_variance = targets.new_tensor([part.mean_variance for part in possible])
         with torch.inference_mode():
             repeated = features.expand(len(possible), -1, -1)
             processes, log_weights = network(repeated, targets, mean_variance)

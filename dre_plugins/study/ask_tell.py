@@ -30,10 +30,10 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Domain, is_integer
 from dre_plugins.space.rules import Rule, Valid
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.favourites import with_favourites
 from dre_plugins.study.kept_trials import KeptTrials, locked
 from dre_plugins.study.loading import prior_from
-from dre_plugins.study.memory import GivenMemory, RecordingRecommender, memory_of_study
-from dre_plugins.study.recommendation import Recommendation, recommended
+from dre_plugins.study.memory import GivenMemory, memory_of_study
 from dre_plugins.study.stopping import ExpectedGain, check_n_ahead, expected_gain
 
 
@@ -103,7 +103,7 @@ class AskTell(KeptTrials):
         random: a space-filling start-up point
     """
 
-    DERIVED = ("_recommenders", "rule")
+    DERIVED = ("_new_recommender", "_recommender", "rule")
     is_recorded = True
 
     def __init__(
@@ -147,17 +147,18 @@ class AskTell(KeptTrials):
         self._prior = self._remembered or prior_from(prior, self._settings.preset)
         if isinstance(self._prior, RecognisedPrior) and len(self.directions) > 1:
             self._prior = UNIVERSAL  # a portfolio is good by a single objective
-        self._recommenders = self._new_recommenders()
+        self._derive()
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         super().__setstate__(state)
         if self._memory is not None:
             self._memory.stats = self.stats
-        self._recommenders = self._new_recommenders()
+        self._derive()
 
-    def _new_recommenders(self) -> RecordingRecommender:
+    def _derive(self) -> None:
+        """Make the attributes that `DERIVED` names."""
         self.rule = Rule(self.space, self._valid, seed=self._seed)
-        recommender = partial(
+        self._new_recommender = partial(
             Recommender,
             self.space,
             self._settings,
@@ -167,7 +168,8 @@ class AskTell(KeptTrials):
             logger=self._logger,
             rule=self.rule,
         )
-        return RecordingRecommender(recommender, self._prior, self._memory, self._remembered)
+        self._recommender = self._new_recommender(prior=self._prior)
+        self._recommender.check_rule()
 
     @property
     @locked
@@ -175,22 +177,6 @@ class AskTell(KeptTrials):
         """Whether every configuration of a finite space was asked for."""
         may_differ = bool(self._queue) or self._settings.allow_duplicates
         return not may_differ and configurations.has_tried_all(self.rule, self._trials)
-
-    @locked
-    def recommend(self) -> Recommendation[Trial]:
-        """Return the trial that the model expects to be best; `best` may owe its value to noise.
-
-        The universal prior is conditioned on all trials. Among the complete trials that meet all
-        constraints, the one with the best expected value is returned, with that expectation and
-        its standard deviation.
-
-        Raises:
-            ValueError: If there is no such trial, or there are several objectives.
-        """
-        history, n_objectives = self.history(), len(self.directions)
-        chosen = recommended(self.space, history, self._trials, n_objectives=n_objectives)
-        trial = self._directions.in_users_sign(history[chosen.trial])
-        return chosen.as_of(trial, self._directions.signs[0])
 
     @locked
     def expected_gain(self, n_ahead: int = 10) -> ExpectedGain | None:
@@ -230,8 +216,8 @@ class AskTell(KeptTrials):
         """
         require(is_integer(count) and count >= 1, "count", count, "an integer of at least 1")
         first = len(self._trials)
-        if not first and self._recommenders.prior_summary:
-            self._logger.info(self._recommenders.prior_summary)
+        if not first and self._recommender.prior_summary:
+            self._logger.info(self._recommender.prior_summary)
         while self._queue and len(self._trials) < first + count:
             self._begin(self._completed(self._queue[0]), Explanation("enqueued"))
             # Only now, so that an interruption loses no enqueued configuration.
@@ -364,13 +350,26 @@ class AskTell(KeptTrials):
         return number
 
     def _record(self, number: int, trial: Trial, *, is_stopped: bool) -> None:
-        if self.is_recorded:
-            source = self.explain(number).source
-            self._recommenders.record(number, trial, is_stopped=is_stopped, source=source)
+        if self.is_recorded and self._memory is not None and trial.state is not TrialState.RUNNING:
+            plain, source = int(number), self.explain(number).source  # JSON has no NumPy integers
+            made = trial, self.space
+            self._memory.record(plain, lambda: made, is_stopped=is_stopped, source=source)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
-        index = len(self._trials)
-        suggestions = self._recommenders.suggest(self.history(), count, index=index, fixed=fixed)
+        """Return suggestions, the first ones with past studies, see `memory.access`."""
+        index, history, n_turns = len(self._trials), self.history(), count
+        suggestions: list[Suggestion] = []
+        if self._memory is not None and self._remembered is not None:
+            numbers = range(index, index + count)
+            n_turns = self._memory.turns(self._remembered, self.space, history, numbers)
+        if n_turns:
+            suggestions = self._recommender.suggest(history, n_turns, index=index, fixed=fixed)
+        if n_turns < count:
+            pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
+            suggestions += self._new_recommender(prior=UNIVERSAL).suggest(
+                [*history, *pending], count - n_turns, index=index + n_turns, fixed=fixed
+            )
+        suggestions = with_favourites(suggestions, self._recommender, self._prior, history, fixed)
         for number, source in enumerate((s.source for s in suggestions), index):
             if source in ANNOUNCEMENTS:  # "<": a parameter may have the source's name
                 self._say_once(logging.INFO, f"<{source}>", ANNOUNCEMENTS[source].format(number))
@@ -382,13 +381,18 @@ class AskTell(KeptTrials):
             near = configurations.nearest(self.space, configuration)
             configuration = {**self._suggest(1, near)[0].configuration, **configuration}
         whole = self.space.constants | configurations.active_part(self.space, configuration)
-        self._recommenders.check(whole)
+        if not self.rule.allows(whole):
+            self._recommender.count_invalid()
         return whole
 
     def _check(self, configuration: Mapping[str, Any]) -> None:
         """Refuse values that a parameter can never have; warn once of those out of range."""
         for name, warning in configurations.out_of_range(self.space, configuration).items():
             self._say_once(logging.WARNING, name, warning)
+
+    def warn_once(self, text: str, topic: str) -> None:
+        """Warn of the first event of a topic, as an adapter does."""
+        self._say_once(logging.WARNING, f"<{topic}>", f"{text} Further ones are not mentioned.")
 
     def _say_once(self, level: int, what: str, text: str) -> None:
         if what not in self._warned:

@@ -26,6 +26,7 @@ from dre_plugins.recommend.trials import (
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.recommendation import Recommendation, recommended
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -127,6 +128,22 @@ class KeptTrials:
             return ()
         is_best = non_dominated(np.array([values_of(trial) for trial in valid]))
         return tuple(map(self._directions.in_users_sign, compress(valid, is_best)))
+
+    @locked
+    def recommend(self) -> Recommendation[Trial]:
+        """Return the trial that the model expects to be best; `best` may owe its value to noise.
+
+        The universal prior is conditioned on all trials. Among the complete trials that meet all
+        constraints, the one with the best expected value is returned, with that expectation and
+        its standard deviation.
+
+        Raises:
+            ValueError: If there is no such trial, or there are several objectives.
+        """
+        history, n_objectives = self.history(), len(self.directions)
+        chosen = recommended(self.space, history, self._trials, n_objectives=n_objectives)
+        trial = self._directions.in_users_sign(history[chosen.trial])
+        return chosen.as_of(trial, self._directions.signs[0])
 
     @locked
     def is_running(self, number: int) -> bool:

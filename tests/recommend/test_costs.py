@@ -59,7 +59,7 @@ def test_a_gain_is_divided_by_one_plus_the_cost_in_mean_costs() -> None:
     model, units = model_of(25), evidence_of([None] * 25).units
     mean = np.mean([cost(SPACE.to_configuration(row)) for row in units])
     with isolated("cpu", 1):
-        factors = model.log_factors(process_features(SPACE, units)).exp().numpy()
+        factors = (-model.log_weights(process_features(SPACE, units))).exp().numpy()
         assert factors == pytest.approx(1.0 + model.expected(units) / mean)
     # Far outside of the space predictions may be anything.
     (log_weight,), derivatives = model.with_derivatives(np.full((1, SPACE.n_features), 40.0))

@@ -81,20 +81,16 @@ def test_improvements_are_those_of_the_proposer(best: float) -> None:
 
 def test_weights_of_gains() -> None:
     trials = np.random.default_rng(0).random((20, 4))
-    limits = [
-        Constraint(np.arange(20), trials[:, 0] - 0.6),
-        Constraint(np.arange(20), 0.3 - trials[:, 1]),
-    ]
+    rows = np.arange(20)
+    limits = [Constraint(rows, trials[:, 0] - 0.6), Constraint(rows, 0.3 - trials[:, 1])]
     feasibility = Feasibility(SPACE, trials, limits, max_length=128)
     costs = CostModel(SPACE, trials, np.exp(3.0 * trials[:, 2]))
     features = candidates(trials)
-    for found, function in [
-        (feasibility.with_derivatives(features), feasibility.log_probability),
-        (costs.with_derivatives(features), lambda features: -costs.log_factors(features)),
-    ]:
+    for model in (feasibility, costs):
+        found = model.with_derivatives(features)
 
-        def values(features: Array, function=function) -> Array:
-            return function(torch.from_numpy(features)).numpy()
+        def values(features: Array, model=model) -> Array:
+            return model.log_weights(torch.from_numpy(features)).numpy()
 
         np.testing.assert_allclose(found[0], values(features), rtol=1e-6)
         wanted = differences(values, features)

@@ -199,6 +199,6 @@ def test_probabilities_are_learnt_from_margins(n_constraints) -> None:
     constraints = [Constraint(np.arange(16), violations)] * n_constraints
     feasibility = Feasibility(PLANE, units, constraints, max_length=128)
     asked = process_features(PLANE, np.array([[0.1, 0.1], [0.35, 0.3], [0.8, 0.7]]))
-    chances = feasibility.log_probability(asked).exp()
+    chances = feasibility.log_weights(asked).exp()
     assert chances[0] > 0.9**n_constraints
     assert chances[1] < 0.1 and chances[2] < 0.01

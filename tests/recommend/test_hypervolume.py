@@ -15,6 +15,7 @@ from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.proposers.gain import SOFTNESS, Gain
 from dre_plugins.recommend.proposers.hypervolume import HypervolumeProposer
+from dre_plugins.recommend.proposers.improvement_search import ImprovementSearch
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.space import Categorical, Float, SearchSpace
 from dre_plugins.space.rules import Rule
@@ -85,10 +86,10 @@ def test_gains_are_what_a_point_adds_to_the_front() -> None:
 
 def test_samples_have_means_and_deviations_of_the_mixtures() -> None:
     evidence = Evidence.of(PLANE, history_of(12), weights=np.array([0.5, 0.5]))
-    search = CandidateSearch(Rule(PLANE, None), None, 0)
+    search, rng = CandidateSearch(Rule(PLANE, None), None, 0), np.random.default_rng(0)
     expectation = Expectation((), search.reference, RecommenderSettings(), evidence)
-    weights, rng = GainWeights.of(evidence), np.random.default_rng(0)
-    proposer = HypervolumeProposer(UNIVERSAL, evidence, expectation, search, weights, rng)
+    improvements = ImprovementSearch(search, evidence, expectation, GainWeights.of(evidence), rng)
+    proposer = HypervolumeProposer(UNIVERSAL, improvements)
     units = rng.random((200, 2))
     features = torch.from_numpy(PLANE.features(units)).double()
     samples = proposer._samples.of(proposer._objectives, features)

@@ -14,6 +14,7 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.proposers.improvement_search import ImprovementSearch
 from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.recommend.schedule import is_branch_turn
 from dre_plugins.recommend.search import CandidateSearch
@@ -200,8 +201,8 @@ def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
     evidence = Evidence.of(rule.space, history, weights=np.ones(1))
     search, rng = CandidateSearch(rule, None, seed=0), np.random.default_rng(0)
     expectation = Expectation([], search.reference, RecommenderSettings(), evidence)
-    weights = GainWeights.of(evidence)
-    return UniversalProposer(UNIVERSAL, evidence, expectation, search, weights, rng)
+    improvements = ImprovementSearch(search, evidence, expectation, GainWeights.of(evidence), rng)
+    return UniversalProposer(UNIVERSAL, improvements)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,10 @@ SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
 
 @dataclass(frozen=True)
 class Wanted:
-    """Hold what is to be read of past experiments; None leaves it to the experiments."""
+    """Hold what is to be read of past experiments; None leaves it to the experiments.
+
+    A ValueError says that the mode is none.
+    """
 
     metric: str | None
     mode: Mode | None
@@ -37,10 +40,8 @@ class Wanted:
     likely: SearchSpace = field(default_factory=partial(SearchSpace, {}))
     otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
 
-
-def check_mode(mode: str | None) -> None:
-    """Raise a ValueError unless a mode is "min", "max" or None."""
-    require(mode in (None, *SIGNS), "mode", mode, "'min' or 'max'")
+    def __post_init__(self) -> None:
+        require(self.mode in (None, *SIGNS), "mode", self.mode, "'min' or 'max'")
 
 
 def add_report(reports: dict[float, Report], step: float, report: Report) -> None:

@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_plugins.adapters.optuna.attributes import set_attribute, stored_trials
 from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, internal_number, internal_numbers
-from dre_plugins.space import Float, Integer, SearchSpace
+from dre_plugins.space import Domain, Float, Integer, SearchSpace
 
 # Seconds to wait for a later trial to choose again, and for an earlier one to claim, in turn;
 # choosing and storing take less.
@@ -37,8 +37,10 @@ MAX_MOVES = 20
 # Four workers that asked together were .0002 to .004 apart.
 NEAR = 0.005
 
-# Whether another trial, which has the first parameters, is repeated by the second ones.
-Repeats: TypeAlias = Callable[[FrozenTrial, Mapping[str, float], Mapping[str, float]], bool]
+# Whether a suggestion repeats another trial.
+Repeats: TypeAlias = Callable[[FrozenTrial], bool]
+# The parameters of a trial in internal representation, from a cache.
+HeldBy: TypeAlias = Callable[[FrozenTrial], Mapping[str, float]]
 
 
 def announce(study: Study, trial: FrozenTrial) -> str:
@@ -52,63 +54,57 @@ def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> str
 
 
 def conflicting_trials(
-    study: Study,
-    trial: FrozenTrial,
-    numbers: Mapping[str, float],
-    names: Collection[str] | None,
-    held_by: Callable[[FrozenTrial], Mapping[str, float]] = internal_numbers,
-    repeats: Repeats = lambda _, held, numbers: held == numbers,
+    study: Study, trial: FrozenTrial, repeats: Repeats, *, waits: bool = True
 ) -> list[FrozenTrial] | None:
-    """Return the study's trials if another one has the claimed configuration, else None.
+    """Return the study's trials if what a trial has claimed repeats another one, else None.
 
-    Only parameters of these names are compared, all of them if it is None. `held_by` returns
-    the parameters of a trial in internal representation, from a cache.
+    It `waits` for earlier trials that may be about to claim, but not where these choose
+    independent parameters, which they do at any time.
     """
-
-    def holds(other: FrozenTrial) -> bool:
-        held = held_by(other)
-        if names is not None:
-            held = {name: number for name, number in held.items() if name in names}
-        return repeats(other, held, numbers)
-
     for pause in PATIENCE:
         time.sleep(pause)
         trials = stored_trials(study)
-        rivals = [other for other in trials if other.number != trial.number and holds(other)]
+        rivals = [other for other in trials if other.number != trial.number and repeats(other)]
         if rivals:
             is_settled = any(other.params or other.number < trial.number for other in rivals)
         else:
-            # Independent parameters are chosen at any time: there is no waiting for them.
-            is_settled = names is None or not any(_is_choosing(t, trial) for t in trials)
+            is_settled = not (waits and any(_is_choosing(t, trial) for t in trials))
         if is_settled:
             break
     return trials if rivals else None
 
 
-def repeats_in(space: SearchSpace, trials: Sequence[FrozenTrial]) -> Repeats:
+def repeats_of(
+    numbers: Mapping[str, float],
+    space: SearchSpace,
+    trials: Sequence[FrozenTrial],
+    names: Collection[str],
+    held_by: HeldBy,
+) -> Repeats:
     """Return what says whether a suggestion repeats a trial, given the trials that were known.
 
     A trial whose values the model knew is repeated by the same values, another one by near ones.
+    Of the `numbers` of a trial, only those of parameters with these `names` are compared.
     """
     ended = {trial.number for trial in trials if trial.state.is_finished()}
-    read = {trial.number: internal_numbers(trial) for trial in trials if trial.number not in ended}
+    read = {trial.number: held_by(trial) for trial in trials if trial.number not in ended}
 
-    def are_near(name: str, number: float, other: float) -> bool:
-        domain = space.domains.get(name)
-        # Infinite numbers may have been enqueued.
-        if not isinstance(domain, Float | Integer) or not math.isfinite(number - other):
-            return number == other
-        return abs(domain.to_unit(number) - domain.to_unit(other)) < NEAR
-
-    def repeats(
-        other: FrozenTrial, held: Mapping[str, float], numbers: Mapping[str, float]
-    ) -> bool:
-        is_known = other.number in ended or read.get(other.number) == internal_numbers(other)
+    def repeats(other: FrozenTrial) -> bool:
+        of_trial = held_by(other)
+        held = {name: number for name, number in of_trial.items() if name in names}
+        is_known = other.number in ended or read.get(other.number) == of_trial
         if is_known or held.keys() != numbers.keys():
             return held == numbers
-        return all(are_near(name, number, held[name]) for name, number in numbers.items())
+        return all(_are_near(space.domains.get(n), numbers[n], held[n]) for n in numbers)
 
     return repeats
+
+
+def _are_near(domain: Domain | None, number: float, other: float) -> bool:
+    # Infinite numbers may have been enqueued.
+    if not isinstance(domain, Float | Integer) or not math.isfinite(number - other):
+        return number == other
+    return abs(domain.to_unit(number) - domain.to_unit(other)) < NEAR
 
 
 def unclaimed(
@@ -117,7 +113,7 @@ def unclaimed(
     name: str,
     distribution: BaseDistribution,
     values: Iterable[Any],
-    held_by: Callable[[FrozenTrial], Mapping[str, float]],
+    held_by: HeldBy,
 ) -> tuple[Any, int, str]:
     """Claim values of a parameter in turn until the trial differs from all others.
 
@@ -125,13 +121,18 @@ def unclaimed(
     number of conflicts, and the reason if a claim could not be written.
     """
     so_far, n_conflicts, problem = internal_numbers(trial), 0, ""
+
+    def conflicts(numbers: Mapping[str, float]) -> bool:
+        same = conflicting_trials(study, trial, lambda t: held_by(t) == numbers, waits=False)
+        return same is not None
+
     for value in values:
         chosen = value
         if n_conflicts == MAX_MOVES:
             break
         numbers = {**so_far, name: internal_number(distribution, value)}
         problem = claim(study, trial, numbers) or problem
-        if conflicting_trials(study, trial, numbers, None, held_by) is None:
+        if not conflicts(numbers):
             break
         n_conflicts += 1
     return chosen, n_conflicts, problem

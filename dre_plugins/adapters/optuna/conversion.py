@@ -254,7 +254,7 @@ def learnt_space(
         for trial, converted in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
-    is_always_the_same = len({frozenset(kind) for kind in {tuple(names) for names in asked}}) <= 1
+    is_always_the_same = all(values.keys() == asked[0].keys() for values in asked)
     units = (
         np.zeros((len(asked), plain.n_parameters))  # values do not matter, and take time
         if is_always_the_same

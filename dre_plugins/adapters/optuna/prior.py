@@ -20,10 +20,10 @@ from dre_plugins.adapters.optuna.attributes import explanation_of, logger, stora
 from dre_plugins.adapters.optuna.conversion import domains_in
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, tasks_before
+from dre_plugins.memory.access import StudyMemory, count_failure, count_memory_turns
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header, seconds_of
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
-from dre_plugins.memory.study import StudyMemory, count_failure, count_memory_turns
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     GivenPrior,

@@ -45,9 +45,8 @@ class StudyRules:
     def __post_init__(self) -> None:
         self._unbound = self.new(SearchSpace({}))
         self._rules: dict[str, Rule] = {}  # by study, as one sampler may serve several
-        # For each study, the trials that lacked a parameter of the rule until one had them all.
+        # For each study, the trials that lacked a parameter of the rule, `N_ABSENT` at most.
         self._n_absent: Counter[str] = Counter()
-        self._applied: set[str] = set()
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Count a trial whose given values break the rule; it is run nevertheless.
@@ -79,10 +78,10 @@ class StudyRules:
             succeeded = [other for other in others if other.state in SUCCEEDED]
             fixed, _ = fixed_by_sampler(study, trial, space.domains, others)
             shared = {n: v for n, v in fixed.items() if all(n in t.params for t in succeeded)}
-            constants = {n: Constant(v) for n, v in shared.items()}
-            # The domains come first for the order, and last as what is searched is no constant,
-            # even if all trials that succeeded have one value of it.
-            domains = {**space.domains, **_constants_of(succeeded), **constants, **space.domains}
+            values = {**_constants_of(succeeded), **shared}
+            # What is searched is no constant, even if all that succeeded have one value of it.
+            constants = {n: Constant(v) for n, v in values.items() if n not in space.domains}
+            domains = {**space.domains, **constants}
             space = SearchSpace(domains, space.conditions, space.optional, space.spans)
         rule = self._of(study)  # another thread may replace it
         if rule.space != space:
@@ -108,14 +107,12 @@ class StudyRules:
     def _look_for_names(self, study: Study, trial: FrozenTrial) -> None:
         """Warn once if no trial has a parameter that the rule reads: its name may be misspelt."""
         key = study.study_name
-        if self.valid is None or key in self._applied:
+        if self.valid is None or self._n_absent[key] >= N_ABSENT:
             return
         absent = self._of(study).absent_from(trial.params)
-        if absent is None:
-            self._applied.add(key)
-            return
-        self._n_absent[key] += 1
-        if self._n_absent[key] == N_ABSENT:
+        # Once a trial has them all, the names are right.
+        self._n_absent[key] += N_ABSENT if absent is None else 1
+        if absent is not None and self._n_absent[key] == N_ABSENT:
             text = f"The rule `valid` reads {absent!r}, which none of {N_ABSENT} trials has: it"
             self.reporter.log(study, "<absent>", f"{text} counts as met. Check the name.")
 
@@ -181,11 +178,11 @@ def _is_broken_by(trial: FrozenTrial, rule: Rule) -> bool:
     return not rule.may_hold(space.to_units([within(values, space.domains)])[0])
 
 
-def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Constant]:
+def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Any]:
     """Return the parameters that all of some trials have asked for with the same single value."""
-    constants: dict[str, Any] | None = None
-    for trial in trials:
-        single = {n: trial.params[n] for n, d in trial.distributions.items() if d.single()}
-        before = single if constants is None else constants
-        constants = {n: v for n, v in before.items() if n in single and single[n] == v}
-    return {name: Constant(value) for name, value in (constants or {}).items()}
+    single = [
+        {name: t.params[name] for name, asked in t.distributions.items() if asked.single()}
+        for t in trials
+    ]
+    first = single[0] if single else {}
+    return {n: v for n, v in first.items() if all(n in t and t[n] == v for t in single)}

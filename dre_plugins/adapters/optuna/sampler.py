@@ -269,7 +269,7 @@ class DRESampler(BaseSampler):
             return {}
         trials = self._process.trials(study, trial)
         _, fixed = conversion.fixed_by_sampler(study, trial, search_space, trials)
-        names, held_by = {*search_space, *fixed}, self._history.numbers
+        names = {*search_space, *fixed}
         for _ in range(claims.MAX_MOVES):
             try:
                 space, suggestion = self._suggestions.suggest(
@@ -289,8 +289,8 @@ class DRESampler(BaseSampler):
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(study, space, trial, trials):
                 break
-            repeats = claims.repeats_in(space, trials)
-            rivals = claims.conflicting_trials(study, trial, numbers, names, held_by, repeats)
+            repeats = claims.repeats_of(numbers, space, trials, names, self._history.numbers)
+            rivals = claims.conflicting_trials(study, trial, repeats)
             if rivals is None:
                 break
             self.stats["conflicts"] += 1

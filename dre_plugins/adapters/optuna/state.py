@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -62,7 +63,8 @@ class ThisProcess:
         # By storage, as another one may have a study of the same name.
         self._choices: WeakKeyDictionary[BaseStorage, dict[tuple[str, int], Choice]]
         self._choices = WeakKeyDictionary()
-        self._asked: dict[tuple[str, str], BaseDistribution] = {}
+        # Which kinds of parameters the objective of each study asks for, by their names.
+        self._asked: defaultdict[str, dict[str, BaseDistribution]] = defaultdict(dict)
         self._began: WeakKeyDictionary[BaseStorage, dict[str, datetime]] = WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[type[ThisProcess], tuple[()]]:
@@ -78,8 +80,7 @@ class ThisProcess:
     def end(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial of this process has ended."""
         self._choices_of(study).pop((study.study_name, trial.number), None)
-        for name, distribution in self.as_asked(study, trial.distributions).items():
-            self.ask(study, name, distribution)
+        self._asked[study.study_name].update(self.as_asked(study, trial.distributions))
 
     def began_at(self, study: Study) -> datetime:
         """Return when a study began, which all its workers agree on: with its first trial.
@@ -125,20 +126,18 @@ class ThisProcess:
 
     def ask(self, study: Study, name: str, distribution: BaseDistribution) -> None:
         """Remember which kind of parameter the objective asks for under a name."""
-        self._asked[study.study_name, name] = distribution
+        self._asked[study.study_name][name] = distribution
 
     def as_asked(
         self, study: Study, stored: Mapping[str, BaseDistribution]
     ) -> dict[str, BaseDistribution]:
         """Return distributions from a storage, with choices as the objective asks for them."""
-        asked = {name: self._asked.get((study.study_name, name), stored[name]) for name in stored}
+        asked = {**stored, **self._asked[study.study_name]}
         return {n: asked[n] if are_stored_alike(asked[n], d) else d for n, d in stored.items()}
 
     def forget_asked(self, study: Study) -> bool:
         """Forget what the objective of a study has asked for; return whether that was anything."""
-        asked = self._asked.copy()  # threads may add to it
-        self._asked = {key: asked[key] for key in asked if key[0] != study.study_name}
-        return len(self._asked) < len(asked)
+        return bool(self._asked.pop(study.study_name, None))
 
     def asked_of(
         self, study: Study, search_space: Mapping[str, BaseDistribution], values: Mapping[str, Any]
@@ -148,9 +147,9 @@ class ThisProcess:
         Optuna ends the study if `sample_relative` returns a parameter of another kind or with
         other choices than the objective asks for, and stored trials may have had either.
         """
+        asked = self._asked[study.study_name]
         return {
             name: values[name]
             for name, distribution in search_space.items()
-            if (asked := self._asked.get((study.study_name, name))) is not None
-            and are_alike(asked, distribution)
+            if name in asked and are_alike(asked[name], distribution)
         }

@@ -91,12 +91,12 @@ class ParamSpace:
 
     def searches_like(self, other: ParamSpace) -> bool:
         """Say whether both search the same parameters, whatever their constants are."""
-        mine, others = self.space, other.space
-        return {name: mine.domains[name] for name in mine.names} == {
-            name: others.domains[name] for name in others.names
-        } and {condition.child: condition for condition in mine.conditions} == {
-            condition.child: condition for condition in others.conditions
-        }
+        return _searched(self.space) == _searched(other.space)
+
+
+def _searched(space: SearchSpace) -> tuple[object, object]:
+    domains = {name: space.domains[name] for name in space.names}
+    return domains, {condition.child: condition for condition in space.conditions}
 
 
 # ---- domains

@@ -7,7 +7,7 @@ from typing import Any
 from ray.tune import Result, ResultGrid, Stopper
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, Wanted, check_mode
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, Wanted
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.search import DRESearch
@@ -42,17 +42,16 @@ def recommend(
     Raises:
         ValueError: If no trial is complete and feasible, or an argument is wrong.
     """
-    check_mode(mode)
     is_grid = isinstance(results, (ResultGrid, list))
     require(is_grid, "results", results, "what Tuner.fit returns")
+    limits = Limits.of(constraints)
+    wanted = Wanted(metric, mode, limits, None if space is None else space_of(space))
     runs = [run_of_result(results[place]) for place in range(len(results))]
     reported = {name for run in runs for report in run.reports for name in report}
     is_known = metric in reported or not reported  # all trials may have failed
     remedy = f"one of those reported, {sorted(metrics_in(reported))}"
     require(is_known, "metric", metric, remedy)
-    limits = Limits.of(constraints)
     limits.check(reported)
-    wanted = Wanted(metric, mode, limits, None if space is None else space_of(space))
     skipped: Counter[str] = Counter()
     searched, trials = trials_in(runs, metric, SIGNS[mode], wanted, skipped)
     if +skipped:

@@ -90,7 +90,6 @@ class RayTrials:
         self.failed: dict[str, int] = {}
         # Running trials that Ray does not know any more. New trials get their configurations.
         self.forgotten: list[str] = []
-        self._warned: set[str] = set()
 
     def begin(self, trial_id: str) -> dict[str, Any] | None:
         """Return the configuration of a new trial; None: every configuration was tried."""
@@ -123,44 +122,40 @@ class RayTrials:
             # A mean that a `Repeater` hands on counts, as it is that of the repeats that did not
             # fail. It has no iteration, unlike every result of a trial.
             result = None if TRAINING_ITERATION in (result or {}) else result
-        value = self.reading.value_in(result or {})
+        reported = result or {}
+        value = self.reading.value_in(reported)
         is_missing = value is None or bool(np.isnan(value).any())
-        if result and is_missing and not error:
-            self._warn_once(
+        if reported and is_missing and not error:
+            self.study.warn_once(
                 f"Trial {trial_id} has ended without a number for {self.reading.metric!r}, so "
                 "that it counts by its earlier reports, or as failed; it reports "
-                f"{sorted(metrics_in(result))}.",
+                f"{sorted(metrics_in(reported))}.",
                 "missing",
             )
         limits, cost = self.reading.limits, None
         constraints = limits.violations({})
         if result is not None:
-            constraints = limits.violations_of(trial_id, result, self._warn_once)
-            cost = cost_in(result, self.reading.cost, trial_id, self._warn_once)
+            constraints = limits.violations_of(trial_id, result, self.study.warn_once)
+            cost = cost_in(result, self.reading.cost, trial_id, self.study.warn_once)
         tell = partial(self.study.tell, trial.number, constraints=constraints, cost=cost)
         if error and is_missing:
             self.failed[trial_id] = trial.number
             tell(None)
-        elif result is None or value is None:
-            # It was stopped while paused, or its last result lacks the metric: its earlier reports
-            # count.
+            return
+        # Ray does not say whether a trial has ended by itself. But if a scheduler or a stop
+        # criterion ends it, its last result was not passed to `report`, whereas a function that
+        # returns ends with a result that was. (A `Repeater` hands on a mean without an iteration.)
+        is_unheard = TRAINING_ITERATION in reported and mark(reported) != trial.delivered
+        was_stopped = isinstance(value, float) and is_unheard
+        if was_stopped:
+            self._report(trial, reported)
+        if value is None or (was_stopped and not self.reading.is_complete(reported)):
+            # A scheduler has stopped it, or it is a class that reported `done=True`, which ends in
+            # the same way, or it was stopped while paused, or its last result lacks the metric.
+            # Its reports count: it is complete if no other trial has got further.
             self.study.stop(trial.number, constraints=constraints)
-        elif isinstance(value, tuple):
-            tell(value)
-        elif TRAINING_ITERATION not in result or mark(result) == trial.delivered:
-            # It has ended by itself. Ray does not say so. But if a scheduler or a stop criterion
-            # ends a trial, its last result was not passed to `report`, whereas a function that
-            # returns ends with a result that was. (A `Repeater` hands on a mean without an
-            # iteration.)
-            tell(value)
         else:
-            self._report(trial, result)
-            if self.reading.is_complete(result):
-                tell(value)
-            else:
-                # A scheduler has stopped it, or it is a class that reported `done=True`, which
-                # ends in the same way: complete if no other trial has got further.
-                self.study.stop(trial.number, constraints=constraints)
+            tell(value)
 
     def resumed(self, trial_id: str, config: Mapping[str, Any]) -> Running | None:
         """Return a trial that runs, also one that crashed before and runs again.
@@ -210,7 +205,7 @@ class RayTrials:
         except ValueError as error:
             self.numbers[trial_id] = None
             text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "
-            self._warn_once(f"{text}{error}", "unknown")
+            self.study.warn_once(f"{text}{error}", "unknown")
         else:
             self._keep(trial_id, number)
 
@@ -233,8 +228,3 @@ class RayTrials:
             self.study.restart(trial.number, iteration)
         if isinstance(value, float) and math.isfinite(iteration):
             self.study.report(trial.number, iteration, value)
-
-    def _warn_once(self, text: str, topic: str) -> None:
-        if topic not in self._warned:
-            self._warned.add(topic)
-            logger.warning("%s Further ones are not mentioned.", text)

@@ -19,7 +19,7 @@ from ray.tune.utils import flatten_dict
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, Wanted, add_report, check_mode
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, Wanted, add_report
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import shortened
@@ -86,7 +86,6 @@ def metadata_from_results(
     """
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    check_mode(mode)
     wanted = Wanted(metric, mode, Limits.of(constraints), space)
     return past_tasks.read_in(wanted, partial(read_results, results))
 

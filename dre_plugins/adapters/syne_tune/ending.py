@@ -12,7 +12,7 @@ from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.tuning_status import TuningStatus
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, Wanted, check_mode
+from dre_plugins.adapters.common.past_tasks import Mode, Wanted
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, searcher_in
 from dre_plugins.adapters.syne_tune.sources import read_experiment
 from dre_plugins.engine.settings import require
@@ -47,7 +47,6 @@ def recommend(
     Raises:
         ValueError: If no trial is complete and feasible, or nothing reports the metric.
     """
-    check_mode(mode)
     is_loaded = hasattr(experiment, "path") and hasattr(experiment, "results")
     require(is_loaded, "experiment", experiment, "what load_experiment returns")
     limits, skipped = Limits.of(constraints), Counter[str]()

@@ -206,10 +206,10 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
     def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
         """Learn the last report of a trial."""
         values = None
-        if self._is_complete(trial, result, self.metrics):
+        if self._has_all(trial, result, self.metrics):
             signed = zip(self.metric_multiplier, self.metrics, strict=True)
             values = [sign * number_of(result[name]) for sign, name in signed]
-        violations = self._limits.violations_of(trial.trial_id, result, self._warn_once)
+        violations = self._violations_of(trial, result)
         self.searcher.on_trial_complete(trial.trial_id, trial.config, values, violations)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, Wanted, check_mode
+from dre_plugins.adapters.common.past_tasks import Mode, Wanted
 from dre_plugins.adapters.syne_tune.history import check_objective, logger
 from dre_plugins.adapters.syne_tune.sources import Source, tasks_in
 from dre_plugins.engine.settings import require
@@ -46,7 +46,6 @@ def prior_from_evaluations(
             wrong.
     """
     check_objective(metric, do_minimize)
-    check_mode(past_mode)
     if isinstance(evaluations, MetaDataset):
         given = {"past_metric": past_metric, "past_mode": past_mode, "constraints": constraints}
         for name, value in given.items():

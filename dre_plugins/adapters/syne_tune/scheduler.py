@@ -23,7 +23,7 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObje
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.options import checked_cost_name, cost_in
 from dre_plugins.adapters.common.past_tasks import Mode
-from dre_plugins.adapters.syne_tune.history import StudySearcher, check_objective, logger
+from dre_plugins.adapters.syne_tune.history import StudySearcher, check_objective
 from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
 from dre_plugins.adapters.syne_tune.sources import Source
@@ -41,7 +41,6 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
 
     searcher: StudySearcher
     _limits: Limits
-    _warned: tuple[str, ...] = ()  # of which topics a warning was given
     _without_metric = "such reports are ignored"
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
@@ -89,22 +88,21 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
                 config_space[name]["sampler_cls"] = "ReverseLogUniform"
         return {**metadata, "scheduler_kwargs": plain, "config_space": json.dumps(config_space)}
 
-    def _is_complete(self, trial: Trial, result: Mapping[str, Any], names: Sequence[str]) -> bool:
+    def _has_all(self, trial: Trial, result: Mapping[str, Any], names: Sequence[str]) -> bool:
         """Say whether a report has what it should have; warn once if not."""
         missing = [name for name in names if name not in result]
         if missing:
             reported = sorted(name for name in result if not name.startswith("st_"))
-            self._warn_once(
+            self.searcher.study.warn_once(
                 f"Trial {trial.trial_id} reported {reported} without {missing}: "
                 f"{self._without_metric}. Are the names those of the training script?",
                 "missing",
             )
         return not missing
 
-    def _warn_once(self, text: str, topic: str) -> None:
-        if topic not in self._warned:
-            self._warned += (topic,)
-            logger.warning("%s Further ones are not mentioned.", text)
+    def _violations_of(self, trial: Trial, result: Mapping[str, Any]) -> dict[str, float]:
+        study = self.searcher.study
+        return self._limits.violations_of(trial.trial_id, result, study.warn_once)
 
 
 class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
@@ -193,12 +191,12 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
             trial.trial_id,
             trial.config,
             self._value_in(trial, result),
-            constraints=self._limits.violations_of(trial.trial_id, result, self._warn_once),
-            cost=cost_in(result, self._cost, trial.trial_id, self._warn_once),
+            constraints=self._violations_of(trial, result),
+            cost=cost_in(result, self._cost, trial.trial_id, self.searcher.study.warn_once),
         )
 
     def _value_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
-        if not self._is_complete(trial, result, [self.metric]):
+        if not self._has_all(trial, result, [self.metric]):
             return None
         return float(self.metric_multiplier * number_of(result[self.metric]))
 
@@ -349,7 +347,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         else:
             super().on_trial_complete(trial, self._comparable(result))
         value, step = report or (None, None)
-        violations = self._limits.violations_of(trial.trial_id, result, self._warn_once)
+        violations = self._violations_of(trial, result)
         self.searcher.on_trial_complete(trial.trial_id, trial.config, value, step, violations)
 
     def on_trial_error(self, trial: Trial) -> None:
@@ -364,11 +362,11 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
 
     def _report_in(self, trial: Trial, result: Mapping[str, Any]) -> tuple[float, float] | None:
         """Return the value, small is good, and the resource of a report; None if it has none."""
-        if not self._is_complete(trial, result, [self.metric, self.time_attr]):
+        if not self._has_all(trial, result, [self.metric, self.time_attr]):
             return None
         resource = number_of(result[self.time_attr])
         if not math.isfinite(resource):  # as good as none: it cannot be compared
-            self._warn_once(
+            self.searcher.study.warn_once(
                 f"Trial {trial.trial_id} reported {self.time_attr}={result[self.time_attr]!r}, "
                 "which is no finite number: such reports are ignored.",
                 "resource",

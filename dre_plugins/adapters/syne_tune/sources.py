@@ -30,7 +30,7 @@ from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, Wanted, add_report, check_mode
+from dre_plugins.adapters.common.past_tasks import Mode, Wanted, add_report
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.engine.files import regular
@@ -92,7 +92,6 @@ def metadata_from_experiments(
     Raises:
         ValueError: A folder is missing, nothing has the metric or space, or an argument is wrong.
     """
-    check_mode(mode)
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
     wanted = Wanted(metric, mode, Limits.of(constraints), space)

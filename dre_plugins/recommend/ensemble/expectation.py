@@ -65,24 +65,21 @@ class Expectation:
         return np.asarray(np.log1p(ranks) / np.log1p(self._n_reference))
 
     @cached_property
-    def trusts(self) -> list[float]:
-        """Return how far each prior is trusted `[A]`, by the order of its own objective."""
+    def trusts(self) -> dict[int, float]:
+        """Return how far priors are trusted, each by its objective, by places in `priors`."""
         evidence = self._evidence
         by_objective = [evidence.lists] if len(self.priors) == 1 else evidence.objective_lists
-        observed = [
-            lists
-            for lists, prior in zip(by_objective, self.priors, strict=False)
-            if prior is not None
-        ]
-        return [
-            trust(shares[lists[0].trials], lists[0].ranks) if lists else 1.0
-            for shares, lists in zip(self.shares(evidence.units), observed, strict=False)
-        ]
+        places = [place for place, prior in enumerate(self.priors) if prior is not None]
+        trusts = {}
+        for place, shares in zip(places, self.shares(evidence.units), strict=True):
+            lists = by_objective[place]
+            trusts[place] = trust(shares[lists[0].trials], lists[0].ranks) if lists else 1.0
+        return trusts
 
     @property
     def trust(self) -> float:
         """Return how far the priors are trusted on average, from 0 to 1."""
-        return sum(self.trusts) / len(self.trusts) if self.trusts else 0.0
+        return sum(self.trusts.values()) / len(self.trusts) if self.trusts else 0.0
 
     @property
     def n_members(self) -> int:

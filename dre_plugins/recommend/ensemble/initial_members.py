@@ -85,19 +85,18 @@ class InitialMembers:
 
         Members of an objective whose prior is not trusted any more are untrained.
         """
-        if len(self.expectation.priors) == 1 and self.expectation.priors[0] is not None:
-            return self._from_prior(self.expectation.priors[0], n_members, self.evidence.lists)
-        remaining = iter(self.expectation.trusts)
-        objective_lists = self.evidence.objective_lists
+        priors, objective_lists = self.expectation.priors, self.evidence.objective_lists
+        if len(priors) == 1 and priors[0] is not None:
+            return self._from_prior(priors[0], n_members, self.evidence.lists)
         parts = tuple(
             self._from_prior(prior, n_members, lists)
-            if prior is not None and next(remaining) >= DISTRUSTED
+            if prior is not None and self.expectation.trusts[place] >= DISTRUSTED
             else self.untrained(n_members)
-            for prior, lists in zip(self.expectation.priors, objective_lists, strict=True)
+            for place, (prior, lists) in enumerate(zip(priors, objective_lists, strict=True))
         )
         weights = self.evidence.weights
         if not self.evidence.lists:  # nothing is known of the other objectives yet
-            weights = weights * [prior is not None for prior in self.expectation.priors]
+            weights = weights * [prior is not None for prior in priors]
         return JointPart(parts, objective_lists, weights, reference)
 
     def _from_prior(self, prior: AlignedPrior, n_members: int, lists: Sequence[TrialList]) -> Part:

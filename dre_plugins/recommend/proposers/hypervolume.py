@@ -13,16 +13,13 @@ import torch
 
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.lists import FAILED_RANK, dense_ranks, select_fantasies
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.prior import Universal
 from dre_plugins.recommend.proposers.gain import Gain, Samples
 from dre_plugins.recommend.proposers.improvement_search import ImprovementSearch
 from dre_plugins.recommend.requests import Choice, Request
-from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
+from dre_plugins.recommend.search import N_PARENTS
 from dre_plugins.recommend.universal_prior import BLOCK, Conditioned, network_for, with_broken
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import with_fixed
@@ -35,34 +32,24 @@ class HypervolumeProposer:
     At least one trial of the evidence must be ranked.
     """
 
-    def __init__(
-        self,
-        prior: Universal,
-        evidence: Evidence,
-        expectation: Expectation,
-        search: CandidateSearch,
-        gain_weights: GainWeights,
-        rng: np.random.Generator,
-    ) -> None:
-        self._space = evidence.space
-        observed, _ = evidence.joint_list
-        units = evidence.units[observed.trials]
-        self._eligible = evidence.may_be_incumbent_in(observed)
-        values = evidence.objective_values(observed.trials)
+    def __init__(self, prior: Universal, search: ImprovementSearch) -> None:
+        self._search, self._space = search, search.evidence.space
+        ranked, _ = search.evidence.joint_list
+        self._eligible = search.evidence.may_be_incumbent_in(ranked)
+        values = search.evidence.objective_values(ranked.trials)
         is_best = np.zeros(len(values), dtype=np.bool_)
         valued = np.flatnonzero(self._eligible & ~np.isnan(values).any(axis=1))
         is_best[valued] = non_dominated(values[valued])
-        elite = units[np.lexsort([-observed.ranks, ~is_best])[:N_PARENTS]]
-        self._search = ImprovementSearch(search, expectation, gain_weights, units, elite, rng)
-        self._units = with_broken(units, search.rule, elite, rng)
-        missing = np.full((len(self._units) - len(units), evidence.n_objectives), np.nan)
+        self._elite = search.observed[np.lexsort([-ranked.ranks, ~is_best])[:N_PARENTS]]
+        self._units = with_broken(search.observed, search.base.rule, self._elite, search.rng)
+        missing = np.full((len(self._units) - len(values), values.shape[1]), np.nan)
         self._eligible = np.append(self._eligible, np.zeros(len(missing), dtype=np.bool_))
-        features, network = self._search.features(self._units), network_for(self._space, prior)
+        features, network = search.features(self._units), network_for(self._space, prior)
         self._objectives = [
             Conditioned.on(network, features, column, _ranks(column))
             for column in np.concatenate([values, missing]).T
         ]
-        self._samples = Samples.drawn(self._objectives, rng)
+        self._samples = Samples.drawn(self._objectives, search.rng)
         self._means: Array | None = None  # of the reference points `[O, 1, K]`
 
     def fantasize(self, pending: Units) -> None:
@@ -91,7 +78,7 @@ class HypervolumeProposer:
             logs = [gain.logs(self._samples.of(self._objectives, part)) for part in parts]
             return torch.from_numpy(np.concatenate(logs))
 
-        return self._search.choose(request, log_gains, partial(self._rank, gain))
+        return self._search.choose(request, self._elite, log_gains, partial(self._rank, gain))
 
     @property
     def _targets(self) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from dre_plugins.recommend.ensemble.expectation import Expectation
+from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
@@ -28,20 +29,21 @@ class ImprovementSearch:
     The pool is kept for further choices of the same batch until `forget` is called.
     """
 
-    search: CandidateSearch  # the search by mutations
+    base: CandidateSearch  # the search by mutations
+    evidence: Evidence  # the trials, at least one of which must be ranked
     expectation: Expectation  # what trained priors expect, which are further features
     gain_weights: GainWeights  # the weights of improvements
-    observed: Units  # canonical coordinates of the trials `[N, P]`
-    elite: Units  # those of the best trials `[E, P]`
     rng: np.random.Generator  # source of all draws
 
     def __post_init__(self) -> None:
         self._pool: CandidatePool | None = None
-        self.reference = self.search.reference_with(self.observed)
+        ranked, _ = self.evidence.joint_list
+        self.observed = self.evidence.units[ranked.trials]  # of the ranked trials `[N, P]`
+        self.reference = self.base.reference_with(self.observed)
 
     def features(self, units: Units) -> torch.Tensor:
         """Return what the processes read of canonical coordinates `[C, P]`, `[C, D]`."""
-        features = self.search.space.features(units)
+        features = self.base.space.features(units)
         expected = self.expectation.features(units)
         return torch.from_numpy(np.concatenate([sketched(features), expected], axis=1)).double()
 
@@ -52,6 +54,7 @@ class ImprovementSearch:
     def choose(
         self,
         request: Request,
+        elite: Units,
         log_improvements: Callable[[torch.Tensor], torch.Tensor],
         rank: Callable[[Units], tuple[float, float]],
         with_derivatives: WithDerivatives | None = None,
@@ -60,6 +63,7 @@ class ImprovementSearch:
 
         Args:
             request: What is asked for.
+            elite: Canonical coordinates of the best trials `[E, P]`.
             log_improvements: Logarithms of improvements `[C]` at features `[C, D]`.
             rank: Mean and standard deviation of the rank among the reference, at canonical
                 coordinates `[1, P]`, see `Explanation`.
@@ -69,28 +73,23 @@ class ImprovementSearch:
 
         @torch.inference_mode()
         def predict(candidates: Units) -> torch.Tensor:
-            units = self.search.space.canonical(candidates)
+            units = self.base.space.canonical(candidates)
             logs = log_improvements(self.features(units))
             return (logs + self.gain_weights.logs_at(units))[None]
 
         if self._pool is None or request.taken is None or request.branch is not None:
-            pool = self.search.pool(
-                predict,
-                _acquisition,
-                request,
-                self.rng,
-                elite=self.elite,
-                favourites=self.elite[:0],
+            pool = self.base.pool(
+                predict, _acquisition, request, self.rng, elite=elite, favourites=elite[:0]
             )
             if with_derivatives is not None and self._can_refine:
                 units = self._refined(pool, with_derivatives, request.fixed)
                 predictions = torch.cat([pool.predictions, predict(units)], dim=-1)
                 pool = CandidatePool(np.concatenate([pool.units, units]), predictions)
             self._pool = pool
-        units, _, is_new = self.search.best(self._pool, predict, _acquisition, request, self.rng)
+        units, _, is_new = self.base.best(self._pool, predict, _acquisition, request, self.rng)
         explanation = Explanation(
             request.turn if is_new else "exhausted",
-            *rank(self.search.space.canonical(units[None])),
+            *rank(self.base.space.canonical(units[None])),
             len(self.reference),
             expected_cost=self.gain_weights.expected_cost(units),
         )
@@ -99,8 +98,8 @@ class ImprovementSearch:
     @property
     def _can_refine(self) -> bool:
         """Whether there is a gradient: not in a table, nor if more than the space is read."""
-        is_read = self.search.space.n_features <= MAX_FEATURES and not self.expectation.priors
-        return self.search.table is None and is_read
+        is_read = self.base.space.n_features <= MAX_FEATURES and not self.expectation.priors
+        return self.base.table is None and is_read
 
     def _refined(
         self, pool: CandidatePool, with_derivatives: WithDerivatives, fixed: Units
@@ -114,8 +113,8 @@ class ImprovementSearch:
             weights, weights_by_feature = self.gain_weights.with_derivatives(features)
             return logs + weights, by_feature + weights_by_feature
 
-        units = refined(self.search.space, start, fixed, weighted)
-        return self.search.rule.reached(start, units)
+        units = refined(self.base.space, start, fixed, weighted)
+        return self.base.rule.reached(start, units)
 
 
 def _acquisition(predictions: torch.Tensor) -> torch.Tensor:

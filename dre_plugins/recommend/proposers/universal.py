@@ -15,15 +15,12 @@ import torch
 
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.lists import FAILED_RANK, select_fantasies
 from dre_plugins.recommend.prior import Universal
 from dre_plugins.recommend.proposers.improvement import MixtureImprovement
 from dre_plugins.recommend.proposers.improvement_search import ImprovementSearch
 from dre_plugins.recommend.requests import Choice, Request
-from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
+from dre_plugins.recommend.search import N_PARENTS
 from dre_plugins.recommend.universal_prior import Conditioned, network_for, with_broken
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import with_fixed
@@ -39,28 +36,18 @@ class UniversalProposer:
     At least one trial of the evidence must be ranked. Pruned trials have values by `imputation`.
     """
 
-    def __init__(
-        self,
-        prior: Universal,
-        evidence: Evidence,
-        expectation: Expectation,
-        search: CandidateSearch,
-        gain_weights: GainWeights,
-        rng: np.random.Generator,
-    ) -> None:
-        self._space = evidence.space
-        observed, values = evidence.joint_list
-        units = evidence.units[observed.trials]
-        self._eligible = evidence.may_be_incumbent_in(observed)
-        elite = units[np.lexsort([-observed.ranks, ~self._eligible])[:N_PARENTS]]
-        self._search = ImprovementSearch(search, expectation, gain_weights, units, elite, rng)
-        self._units = with_broken(units, search.rule, elite, rng)
-        n_broken = len(self._units) - len(units)
+    def __init__(self, prior: Universal, search: ImprovementSearch) -> None:
+        self._search, self._space = search, search.evidence.space
+        ranked, values = search.evidence.joint_list
+        self._eligible = search.evidence.may_be_incumbent_in(ranked)
+        self._elite = search.observed[np.lexsort([-ranked.ranks, ~self._eligible])[:N_PARENTS]]
+        self._units = with_broken(search.observed, search.base.rule, self._elite, search.rng)
+        n_broken = len(self._units) - len(values)
         self._conditioned = Conditioned.on(
             network_for(self._space, prior),
-            self._search.features(self._units),
+            search.features(self._units),
             np.append(values, np.full(n_broken, np.nan)),
-            np.append(observed.ranks, np.full(n_broken, FAILED_RANK)),
+            np.append(ranked.ranks, np.full(n_broken, FAILED_RANK)),
         )
         self._means: torch.Tensor | None = None  # of the reference points `[H, K]`
 
@@ -81,7 +68,7 @@ class UniversalProposer:
         """Return the candidate of the largest expected improvement."""
         improvement = MixtureImprovement(self._conditioned, self._incumbent_target(request))
         return self._search.choose(
-            request, improvement.logs, self._rank, improvement.with_derivatives
+            request, self._elite, improvement.logs, self._rank, improvement.with_derivatives
         )
 
     @torch.inference_mode()

@@ -14,6 +14,7 @@ from marks import LONG
 
 from dre_plugins.adapters.optuna import DRESampler, claims
 from dre_plugins.adapters.optuna.attributes import explanation_of
+from dre_plugins.adapters.optuna.conversion import internal_numbers
 from dre_plugins.space import Float, SearchSpace
 
 
@@ -111,7 +112,7 @@ def test_zombies_do_not_stop_a_study() -> None:
     assert sources.count("model") >= 10
 
 
-SPACE = {"x": optuna.distributions.IntDistribution(0, 3)}
+has_one = claims.repeats_of({"x": 1.0}, SearchSpace({}), [], {"x"}, internal_numbers)
 
 
 @pytest.fixture
@@ -141,16 +142,16 @@ def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
     mine, other = study.get_trials(deepcopy=False)
     claims.claim(study, mine, {"x": 1.0})
     claims.claim(study, other, {"x": 1.0})
-    assert claims.conflicting_trials(study, other, {"x": 1.0}, SPACE) is not None
+    assert claims.conflicting_trials(study, other, has_one) is not None
 
     def give_way(_: float) -> None:
         claims.claim(study, other, {"x": 2.0})
 
     monkeypatch.setattr(claims.time, "sleep", lambda pause: give_way(pause) if pause else None)
-    assert claims.conflicting_trials(study, mine, {"x": 1.0}, SPACE) is None
+    assert claims.conflicting_trials(study, mine, has_one) is None
     claims.claim(study, other, {"x": 1.0})
     second.suggest_int("x", 1, 1)  # now in use: the earlier one moves although it is earlier
-    assert claims.conflicting_trials(study, mine, {"x": 1.0}, SPACE) is not None
+    assert claims.conflicting_trials(study, mine, has_one) is not None
     assert first.number < second.number
 
 
@@ -167,7 +168,7 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
             claims.claim(study, early, {"x": 1.0})
 
     monkeypatch.setattr(claims.time, "sleep", choose)
-    assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is not None
+    assert claims.conflicting_trials(study, late, has_one) is not None
     assert len(pauses) == 4
 
 
@@ -212,11 +213,11 @@ def test_models_that_choose_at_the_same_time_do_not_choose_nearly_the_same(
 
 def test_a_number_out_of_all_ranges_is_near_to_none() -> None:
     """As one that another worker has enqueued meanwhile."""
-    repeats = claims.repeats_in(SearchSpace({"x": Float(0.0, 1.0)}), [])
+    space = SearchSpace({"x": Float(0.0, 1.0)})
     other = optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING)
-    for held, chosen in ((math.inf, 0.5), (0.5, math.inf), (math.inf, -math.inf)):
-        assert not repeats(other, {"x": held}, {"x": chosen})
-    assert repeats(other, {"x": 0.5}, {"x": 0.501})
+    for held, chosen in ((math.inf, 0.5), (0.5, math.inf), (math.inf, -math.inf), (0.5, 0.501)):
+        repeats = claims.repeats_of({"x": chosen}, space, [], "x", lambda _, x=held: {"x": x})
+        assert repeats(other) is (chosen == 0.501)
 
 
 def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
@@ -227,7 +228,7 @@ def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
     assert first.relative_params == {}
     pauses.clear()
     (_, held) = study.get_trials(deepcopy=False)
-    assert claims.conflicting_trials(study, held, {"x": 1.0}, SPACE) is None
+    assert claims.conflicting_trials(study, held, has_one) is None
     assert pauses == [0.0]
     assert late.number == 1
 
@@ -236,13 +237,13 @@ def test_a_trial_waits_for_no_claim_of_a_worker_that_was_killed_long_ago(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study, _, late = study_of_two_claims(worker.tiny_sampler())
-    assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is None
+    assert claims.conflicting_trials(study, late, has_one) is None
     assert pauses == [*claims.PATIENCE]  # the other began a moment ago
     pauses.clear()
     late.datetime_start -= 2 * claims.CHOOSING  # the clock of the other was ahead
-    assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is None
+    assert claims.conflicting_trials(study, late, has_one) is None
     assert pauses == [0.0]
     pauses.clear()
     monkeypatch.setattr(claims, "CHOOSING", timedelta(0))
-    assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is None
+    assert claims.conflicting_trials(study, late, has_one) is None
     assert pauses == [0.0]
