@@ -47,15 +47,7 @@ def study_of(case: SpaceCase, history: History, seed: int, **arguments: Any) -> 
     st.integers(1, 3),
     st.lists(st.none() | values, min_size=3, max_size=3),
 )
-def test_suggestions_belong_to_the_space(
-    case: SpaceCase,
-    history: History,
-    seed: int,
-    how: dict[str, Any],
-    direction: str,
-    count: int,
-    told: list[Any],
-) -> None:
+def test_suggestions_belong_to_the_space(case, history, seed, how, direction, count, told) -> None:
     study = study_of(case, history, seed, direction=direction, **how)
     before = pickle.dumps(study.trials)
     asked = study.ask_batch(count)

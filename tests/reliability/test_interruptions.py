@@ -84,12 +84,7 @@ def signal_in_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_framework
 @pytest.mark.parametrize("kind", ERRORS)
-def test_what_a_handler_raises_reaches_the_user(
-    framework: MakeSearch,
-    kind: str,
-    handled: Callable[[Any], None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_a_handler_raises_reaches_the_user(framework, kind, handled, monkeypatch) -> None:
     search = framework()
     search.run(N_STARTUP)
     signal_in_fit(monkeypatch)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import write_prior
+from readers import make_prior
 from searches import MakeSearch, every_framework
 
 from dre_plugins.space import Float, Integer, SearchSpace
@@ -18,7 +18,7 @@ from dre_plugins.transfer.prior import Prior, PriorError
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "prior.safetensors"
-    write_prior(path, SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9)}))
+    make_prior(path, space=SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9)}))
     return path
 
 
