@@ -135,6 +135,7 @@ class TestConditions:
             (RangeCondition("x", "n", low=2), {2, 3, 4}),
             (RangeCondition("x", "n", low=1.5), {2, 3, 4}),
             (RangeCondition("x", "n", low=2.1), {3, 4}),
+            (RangeCondition("x", "n", low=4), {4}),
             (RangeCondition("x", "n", low=4.5), set()),
             (RangeCondition("x", "n", low=0), {1, 2, 3, 4}),
             (RangeCondition("x", "n", high=2), {1, 2}),
