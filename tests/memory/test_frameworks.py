@@ -242,7 +242,7 @@ def test_what_optuna_tuned_helps_syne_tune(memory):
     assert scheduler.searcher.stats["past_studies"] == 1
     config = scheduler.suggest().config
     scheduler.searcher.on_trial_complete(0, config, 1.0)
-    assert_optuna_helped(memory, "syne-tune", config, scheduler.explain(0))
+    assert_optuna_helped(memory, "syne-tune", config, scheduler.searcher.study.explain(0))
     assert DRE(space, metric="loss", random_seed=0).suggest().config != config
 
 

@@ -70,9 +70,7 @@ def test_suggestions_belong_to_the_space(case, history, seed, how, direction, co
     seeds,
     st.lists(st.tuples(values, values), min_size=1, max_size=9),
 )
-def test_several_objectives(
-    case: SpaceCase, history: History, seed: int, told: list[tuple[Any, Any]]
-) -> None:
+def test_several_objectives(case, history, seed, told) -> None:
     few = {"settings": SETTINGS, "n_startup_trials": 2}
     study = AskTell(case.space, direction=["minimize", "maximize"], seed=seed, **few)
     for configuration, pair in zip(history.configurations(case.space), told, strict=False):
@@ -84,9 +82,7 @@ def test_several_objectives(
 
 @cases(12)
 @given(space_cases(), histories, seeds, st.data())
-def test_what_is_enqueued_comes_first(
-    case: SpaceCase, history: History, seed: int, data: st.DataObject
-) -> None:
+def test_what_is_enqueued_comes_first(case, history, seed, data) -> None:
     study = study_of(case, history, seed, n_startup_trials=2)
     whole = History(1, seed % 2**32, history.outcomes).configurations(case.space)[0]
     kept = data.draw(st.sets(st.sampled_from([*whole]))) if whole else set()

@@ -1,5 +1,6 @@
 """What `AskTell` says of where its configurations come from."""
 
+import pickle
 from typing import Any
 from unittest.mock import Mock
 
@@ -88,6 +89,7 @@ def test_an_explanation_stays_whatever_becomes_of_the_trial() -> None:
     study.restart(number)
     study.tell(number, None)
     assert study.explain(number) == before and before.source == "model"
+    assert pickle.loads(pickle.dumps(study)).explain(number) == before
 
 
 @pytest.mark.parametrize(

@@ -106,9 +106,7 @@ def test_models_that_fit_and_cannot_choose_cost_no_trial(
 
 
 @every_framework
-def test_a_single_failure_costs_a_single_suggestion(
-    framework: MakeSearch, break_fits: Callable[..., None]
-) -> None:
+def test_a_single_failure_costs_a_single_suggestion(framework, break_fits) -> None:
     break_fits(MemoryError(), first=5, is_once=True)
     stats = framework().run(N_TRIALS).stats
     assert stats["fallbacks"] == stats["fallback"] == 1

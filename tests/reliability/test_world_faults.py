@@ -36,9 +36,7 @@ def test_a_prior_whose_file_vanishes_goes_on(framework: MakeSearch, file: Path) 
 
 
 @every_framework
-def test_a_prior_whose_file_is_damaged_is_an_error_at_set_up(
-    framework: MakeSearch, file: Path
-) -> None:
+def test_a_prior_whose_file_is_damaged_is_an_error_at_set_up(framework, file) -> None:
     search = framework(prior=file)
     file.write_bytes(file.read_bytes()[:-100])
     search.run(6)  # it was read as a whole
@@ -98,9 +96,7 @@ def jumping_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @every_framework
-def test_a_clock_that_jumps_changes_nothing(
-    framework: MakeSearch, jumping_clock: None, request: pytest.FixtureRequest
-) -> None:
+def test_a_clock_that_jumps_changes_nothing(framework, jumping_clock, request) -> None:
     disturbed = framework().run(15)
     assert disturbed.n_complete == 15
     assert disturbed.stats["fallbacks"] == 0

@@ -237,6 +237,15 @@ def test_a_finite_space_is_exhausted_once_all_was_asked_for() -> None:
     assert not study.is_exhausted
 
 
+def test_a_space_without_parameters_is_never_exhausted() -> None:
+    study = study_of(SearchSpace({"seed": Constant(7)}))
+    for _ in range(6):
+        number, configuration = study.ask()
+        assert configuration == {"seed": 7}
+        study.tell(number, 1.0)
+    assert not study.is_exhausted
+
+
 @pytest.mark.usefixtures("few_candidates")
 def test_several_objectives_push_the_front() -> None:
     extremes = []

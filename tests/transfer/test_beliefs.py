@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from small_spaces import told
 
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 from dre_plugins.study import AskTell
@@ -39,6 +40,12 @@ def test_a_study_begins_where_good_values_are_expected() -> None:
     domains = {"x": Float(0.0, 1.0)}
     _, found = AskTell(domains, seed=0, prior=Prior.of_beliefs(domains, [{"x": 0.3}])).ask()
     assert abs(found["x"] - 0.3) < 0.1
+
+
+def test_a_wrong_belief_is_given_up() -> None:
+    prior = Prior.of_beliefs({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, [{"x": 0.0, "y": 0.0}])
+    study = AskTell(prior.space, direction="maximize", seed=0, prior=prior)
+    assert told(study, 25, lambda c: c["x"] + c["y"]).best.value > 1.9
 
 
 @pytest.mark.parametrize(
