@@ -4,7 +4,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from types import FrameType
@@ -77,9 +77,7 @@ def suggested() -> list[dict[str, Any]]:
     ],
     ids=["bfloat16", "float16", "medium", "high", "bf16 of a backend", "float64", "meta"],
 )
-def test_what_a_user_has_set_changes_no_suggestion(
-    state: Callable[[], AbstractContextManager[None]],
-) -> None:
+def test_what_a_user_has_set_changes_no_suggestion(state) -> None:
     expected = suggested()
     with state():
         assert suggested() == expected

@@ -47,7 +47,15 @@ def study_of(case: SpaceCase, history: History, seed: int, **arguments: Any) -> 
     st.integers(1, 3),
     st.lists(st.none() | values, min_size=3, max_size=3),
 )
-def test_suggestions_belong_to_the_space(case, history, seed, how, direction, count, told) -> None:
+def test_suggestions_belong_to_the_space(
+    case: SpaceCase,
+    history: History,
+    seed: int,
+    how: dict[str, Any],
+    direction: str,
+    count: int,
+    told: list[Any],
+) -> None:
     study = study_of(case, history, seed, direction=direction, **how)
     before = pickle.dumps(study.trials)
     asked = study.ask_batch(count)
@@ -70,7 +78,9 @@ def test_suggestions_belong_to_the_space(case, history, seed, how, direction, co
     seeds,
     st.lists(st.tuples(values, values), min_size=1, max_size=9),
 )
-def test_several_objectives(case, history, seed, told) -> None:
+def test_several_objectives(
+    case: SpaceCase, history: History, seed: int, told: list[tuple[Any, Any]]
+) -> None:
     few = {"settings": SETTINGS, "n_startup_trials": 2}
     study = AskTell(case.space, direction=["minimize", "maximize"], seed=seed, **few)
     for configuration, pair in zip(history.configurations(case.space), told, strict=False):
@@ -82,7 +92,9 @@ def test_several_objectives(case, history, seed, told) -> None:
 
 @cases(12)
 @given(space_cases(), histories, seeds, st.data())
-def test_what_is_enqueued_comes_first(case, history, seed, data) -> None:
+def test_what_is_enqueued_comes_first(
+    case: SpaceCase, history: History, seed: int, data: st.DataObject
+) -> None:
     study = study_of(case, history, seed, n_startup_trials=2)
     whole = History(1, seed % 2**32, history.outcomes).configurations(case.space)[0]
     kept = data.draw(st.sets(st.sampled_from([*whole]))) if whole else set()

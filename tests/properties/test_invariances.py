@@ -125,7 +125,9 @@ def test_a_seed_decides(case: SpaceCase, seed: int, n: int) -> None:
 
 @cases(15)
 @given(space_cases(), seeds, st.integers(0, 12), st.integers(0, 10**6))
-def test_names_of_parameters_and_categories(case, seed, n, number) -> None:
+def test_names_of_parameters_and_categories(
+    case: SpaceCase, seed: int, n: int, number: int
+) -> None:
     new_name = {name: f"{number - place}·" for place, name in enumerate(case.space.domains)}
     domains = {new_name[name]: renamed(domain) for name, domain in case.space.domains.items()}
 

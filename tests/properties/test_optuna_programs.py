@@ -125,7 +125,9 @@ def suggested(trial: Any, step: Step) -> Any:
 @pytest.mark.filterwarnings("ignore")
 @cases(6)
 @given(programs(), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
-def test_nothing_is_run_again_while_anything_is_left(program, seed, salt) -> None:
+def test_nothing_is_run_again_while_anything_is_left(
+    program: list[Step], seed: int, salt: int
+) -> None:
     def objective(trial: Any) -> float:
         try:
             values = walk(program, lambda step: suggested(trial, step))

@@ -143,7 +143,9 @@ def sampler_of(seed: int, **arguments: Any) -> DRESampler:
     st.lists(st.sampled_from(ENDS), min_size=1, max_size=8),
     st.integers(1, 9),
 )
-def test_define_by_run(program, seed, direction, ends, n) -> None:
+def test_define_by_run(
+    program: list[Asked], seed: int, direction: str, ends: list[Any], n: int
+) -> None:
     sampler = sampler_of(seed)
     study = optuna.create_study(direction=direction, sampler=sampler)
 
@@ -168,7 +170,9 @@ def test_define_by_run(program, seed, direction, ends, n) -> None:
     st.lists(st.sampled_from(ENDS), min_size=1, max_size=8),
     st.sampled_from([0, 1, 3, 8, 30]),
 )
-def test_a_fixed_space_with_trials_from_elsewhere(program, seed, ends, n) -> None:
+def test_a_fixed_space_with_trials_from_elsewhere(
+    program: list[Asked], seed: int, ends: list[Any], n: int
+) -> None:
     space = {step.name: step.distribution for step in program}
     # Of huge integers Optuna refuses trials from elsewhere: it compares them as floats.
     is_huge = [

@@ -121,7 +121,9 @@ def _branch_of(rules: list[Any]) -> Any:
     st.lists(st.sampled_from(["result", "error", "nothing", "reports"]), min_size=1, max_size=6),
     st.lists(values | st.text(max_size=2) | st.none(), min_size=1, max_size=6),
 )
-def test_suggestions_belong_to_the_space(drawn, seed, mode, ends, told) -> None:
+def test_suggestions_belong_to_the_space(
+    drawn: tuple[dict[str, Any], Any], seed: int, mode: str, ends: list[str], told: list[Any]
+) -> None:
     space, rule = drawn
     search = DRESearch(
         space, metric="loss", mode=mode, seed=seed, settings=SETTINGS, n_startup_trials=2

@@ -86,7 +86,9 @@ def config_spaces(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     st.lists(st.sampled_from(["complete", "error", "stop", "reports"]), min_size=1, max_size=6),
     st.lists(values | st.text(max_size=2) | st.none(), min_size=1, max_size=6),
 )
-def test_suggestions_belong_to_the_space(drawn, seed, ends, told) -> None:
+def test_suggestions_belong_to_the_space(
+    drawn: tuple[dict[str, Any], dict[str, Any]], seed: int, ends: list[str], told: list[Any]
+) -> None:
     config_space, rules = drawn
     searcher = DRESearcher(config_space, random_seed=seed, settings=SETTINGS, n_startup_trials=2)
     for trial_id in range(6):

@@ -1,6 +1,5 @@
 import logging
 import math
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -84,9 +83,7 @@ def test_it_refuses_what_it_cannot_use() -> None:
         ("logger", ["x", logging], "a logging.Logger, or None"),
     ],
 )
-def test_what_no_study_can_be_of_is_refused_by_name(
-    name: str, wrong: list[Any], message: str
-) -> None:
+def test_what_no_study_can_be_of_is_refused_by_name(name, wrong, message) -> None:
     for value in wrong:
         with pytest.raises(ValueError, match=f"{name} must be {message}"):
             AskTell(**{"space": PLANE, "seed": 0, name: value})
@@ -120,9 +117,7 @@ def test_choices_that_cannot_be_searched_are_refused_by_the_name_of_their_parame
         ("add", ([1.0], 1.0), r"configuration must be values by name, got \[1.0\]"),
     ],
 )
-def test_arguments_of_another_kind_are_refused_by_name(
-    method: str, arguments: tuple[Any, ...], message: str
-) -> None:
+def test_arguments_of_another_kind_are_refused_by_name(method, arguments, message) -> None:
     study = AskTell(PLANE, seed=0)
     study.ask()
     with pytest.raises(ValueError, match=message):

@@ -84,9 +84,7 @@ def test_metric_and_mode_may_be_given_in_either_place() -> None:
         ({}, ("loss", "smallest"), "mode must be 'min' or 'max', got 'smallest'"),
     ],
 )
-def test_a_wrong_objective_is_refused_at_set_up(
-    arguments: dict[str, Any], given: tuple[Any, Any], message: str
-) -> None:
+def test_a_wrong_objective_is_refused_at_set_up(arguments, given, message) -> None:
     with pytest.raises(ValueError, match=message):
         tiny_search(**arguments).set_search_properties(*given, SPACE)
 
