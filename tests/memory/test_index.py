@@ -6,6 +6,7 @@ import math
 import os
 import re
 import time
+from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -185,8 +186,9 @@ def _write_and_index(path):
         memory.index()
 
 
+@pytest.mark.filterwarnings("ignore:.*fork")
 def test_processes_that_write_and_index_at_once_lose_nothing(memory):
-    run_together(4, _write_and_index, memory.path)
+    run_together(4, _write_and_index, memory.path, context=get_context("fork"))
     entries = memory.index().entries
     assert len(entries) == 20
     assert {entry.n_trials for entry in entries} == {3}

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext
+from multiprocessing.context import BaseContext, ForkServerContext
 from typing import Any
 
 
@@ -14,9 +14,11 @@ def fork_server() -> ForkServerContext:
     return context
 
 
-def run_together(n_workers: int, job: Callable[..., Any], *arguments: Any) -> list[Any]:
+def run_together(
+    n_workers: int, job: Callable[..., Any], *arguments: Any, context: BaseContext | None = None
+) -> list[Any]:
     """Return what a job returns in processes that start it at the same moment."""
-    context = fork_server()
+    context = context or fork_server()
     meeting, results = context.Barrier(n_workers), context.SimpleQueue()
     target = partial(_meet, meeting, results, job, *arguments)
     workers = [context.Process(target=target) for _ in range(n_workers)]
