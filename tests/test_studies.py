@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from presets import DEFAULT, of_steps
+from small_spaces import history_of
 
-from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import Recommender, RecommenderSettings
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.study import AskTell
@@ -50,11 +51,7 @@ def test_the_sorting_study() -> None:
 @pytest.mark.long
 def test_2000_suggestions_leave_no_memory_behind() -> None:
     space = SearchSpace({f"x{i}": Float(0.0, 1.0) for i in range(5)})
-    rng = np.random.default_rng(0)
-    history = [
-        Trial(space.to_configuration(units), TrialState.COMPLETE, float(units.sum()))
-        for units in rng.random((50, 5))
-    ]
+    history = history_of(50, space, lambda c: sum(c.values()))
     tiny = of_steps(1, scorer=replace(DEFAULT.scorer, n_members=2, hidden=(8,)))
     recommender = Recommender(space, RecommenderSettings(preset=tiny), seed=0)
 

@@ -2,14 +2,12 @@
 
 import logging
 import pickle
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from presets import TINY
+from presets import FAST
 from small_spaces import told
 
-from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Domain, Float, Integer, SearchSpace
 from dre_plugins.study.ask_tell import AskTell
 from dre_plugins.study.loading import prior_from
@@ -51,9 +49,8 @@ LEARNING: dict[str, Domain] = {"learning_rate": RATE, "gamma": Float(0.9, 0.999)
 def study_of(
     space: dict[str, Domain] | SearchSpace, seed: int = 0, prior: str = "auto", **given: Any
 ) -> AskTell:
-    settings = Settings(preset=replace(TINY, universal_turns=True))
-    arguments = {"settings": settings, **given}
-    return AskTell(space, seed=seed, prior=prior_from(prior, settings.preset), **arguments)
+    arguments = {"settings": FAST, **given}
+    return AskTell(space, seed=seed, prior=prior_from(prior, FAST.preset), **arguments)
 
 
 def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -40,9 +40,7 @@ def ask_tell() -> None:
 
 
 @pytest.mark.parametrize("study", [optuna_study, ask_tell])
-def test_what_a_prior_knows_is_said_once(
-    study: Callable[[], None], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_a_prior_knows_is_said_once(study: Callable[[], None], caplog) -> None:
     with caplog.at_level(logging.INFO), caplog.at_level(logging.INFO, "optuna.dre_plugins"):
         study()
     announced = [record for record in caplog.records if "prior 'xgboost'" in record.getMessage()]

@@ -58,9 +58,7 @@ def without_sockets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore:.*experimental")
 @pytest.mark.parametrize("name", RUNS)
-def test_suggestions_change_nothing(
-    name: str, unusual_state: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_suggestions_change_nothing(name: str, unusual_state: None, monkeypatch) -> None:
     # What is imported at its first use is no matter of ours.
     import_module("scipy.stats")
     import_module("threadpoolctl")

@@ -1,12 +1,11 @@
 """`cost=` in every framework: what trials have cost is read, weighed and explained."""
 
-from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import Any
 
 import pytest
-from presets import TINY
+from presets import FAST
 
 optuna = pytest.importorskip("optuna")
 tune = pytest.importorskip("ray.tune")
@@ -16,10 +15,9 @@ from syne_tune.backend.trial_status import Trial as SyneTuneTrial  # noqa: E402
 
 from dre_plugins import ASHADRE, DRE, DRESampler, DRESearch  # noqa: E402
 from dre_plugins.recommend.explanation import Explanation  # noqa: E402
-from dre_plugins.recommend.settings import Settings  # noqa: E402
 
 N_TRIALS = 12
-OPTIONS: dict[str, Any] = {"settings": Settings(preset=replace(TINY, universal_turns=True))}
+OPTIONS: dict[str, Any] = {"settings": FAST}
 
 
 def reported(config: dict[str, Any]) -> dict[str, float]:

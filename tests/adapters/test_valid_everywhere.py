@@ -4,17 +4,14 @@ What only one framework has is in `optuna/test_valid.py`, `ray_tune/test_search.
 `syne_tune/test_schedulers.py`.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from presets import TINY
+from presets import FAST
 from searches import EVERY, MakeSearch, OptunaSearch, every_framework
 
-from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.rules import RuleError
 
-FAST = Settings(preset=replace(TINY, universal_turns=True))
 # Optuna shows its space as trials ask for it.
 space_is_given = pytest.mark.parametrize(
     "framework", [case for case in EVERY if case.values[0] is not OptunaSearch]
@@ -61,9 +58,7 @@ def test_a_search_that_another_process_restores_keeps_its_rule(
 
 
 @every_framework
-def test_points_that_break_it_are_tried_and_counted(
-    framework: MakeSearch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_points_that_break_it_are_tried_and_counted(framework: MakeSearch, caplog) -> None:
     points = [{"x": 0.1, "n": 9}, {"n": 8}, {"x": 0.0, "n": 2}]
     outcome = framework(valid=is_low, points=points).run(6)
     found = outcome.configurations

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from readers import make_prior
 
-from dre_plugins.engine import ScorerSettings
-from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space import Categorical, Float, SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.prior import Card, Prior
 
 ATTACKS = {
     "clipboard": "\x1b]52;c;Y3VybCBldmlsfHNo\x07",
@@ -39,15 +37,6 @@ def space_of(name: str) -> SearchSpace:
     return SearchSpace({"x": Float(0.0, 1.0), name: Categorical(["a", f"b{name}"])})
 
 
-def write_prior(path: Path, name: str) -> None:
-    space = space_of(name)
-    ensemble = DeepRankingEnsemble.initialise(
-        ScorerSettings(n_members=2, hidden=(4,)), space.n_features, seed=0
-    )
-    card = Card(name=name, description=name, tasks=(name,), source=name, licence=name)
-    Prior(ensemble, space, card, space.canonical(np.full((1, 2), 0.3))).save(path)
-
-
 def write_tasks(path: Path, name: str) -> None:
     space = space_of(name)
     units = space.canonical(np.random.default_rng(0).random((14, 2)))
@@ -58,7 +47,8 @@ def write_tasks(path: Path, name: str) -> None:
 
 def test_a_prior_of_a_stranger(dre, tmp_path, name):
     path = tmp_path / "p.safetensors"
-    write_prior(path, name)
+    card = {**dict.fromkeys(("name", "description", "source", "licence"), name), "tasks": (name,)}
+    make_prior(path, space=space_of(name), **card)
     shown = dre("priors", "show", path)
     assert_harmless(shown)
     assert "n" + ascii(name[1:-1])[1:-1] in shown.output.replace("\n", "")

@@ -91,9 +91,7 @@ def pages_to_run() -> list[object]:
 
 
 @pytest.mark.parametrize("page", pages_to_run(), ids=name_of)
-def test_the_blocks_of_a_page_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+def test_the_blocks_of_a_page_run(page: Path, tmp_path, monkeypatch, request) -> None:
     blocks = blocks_of(page)
     if any("from ray" in block for block in blocks):
         request.getfixturevalue("_cluster")

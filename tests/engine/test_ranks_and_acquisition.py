@@ -3,6 +3,8 @@ import math
 import pytest
 import torch
 from scipy.stats import norm, rankdata
+from spies import spy
+from torch_defaults import torch_defaults
 
 from dre_plugins.engine import ranks
 from dre_plugins.engine.acquisition import ACQUISITIONS
@@ -38,11 +40,8 @@ def test_ranks_beyond_the_reference_stay_positive_and_ordered() -> None:
 def test_ranks_do_not_depend_on_other_candidates_or_the_default_type() -> None:
     scores, reference = torch.rand(3, 700, generator=torch.Generator().manual_seed(0)).chunk(2, 1)
     whole = ranks_against(scores, reference)
-    torch.set_default_dtype(torch.bfloat16)
-    try:
+    with torch_defaults():
         some = ranks_against(scores[:, :70], reference)
-    finally:
-        torch.set_default_dtype(torch.float32)
     assert torch.equal(whole[:, :70], some)
 
 
@@ -51,12 +50,10 @@ def test_many_candidates_are_ranked_a_chunk_at_a_time(monkeypatch) -> None:
     scores = torch.randn(3, 100, generator=generator)
     reference = scores[:, ::3]
     whole = ranks_against(scores, reference)
-    sizes = []
     monkeypatch.setattr(ranks, "CHUNK", 16)
-    original = ranks._ranks
-    monkeypatch.setattr(ranks, "_ranks", lambda s, r: sizes.append(s.shape[-1]) or original(s, r))
+    chunks = spy(monkeypatch, ranks, "_ranks")
     assert torch.equal(whole, ranks_against(scores, reference))
-    assert sizes == [16] * 6 + [4]
+    assert [call.args[0].shape[-1] for call in chunks.call_args_list] == [16] * 6 + [4]
 
 
 def test_ranks_ignore_monotone_transformations() -> None:

@@ -4,7 +4,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from types import FrameType
@@ -16,6 +16,7 @@ import torch
 from presets import TINY
 from small_spaces import told
 from threadpoolctl import ThreadpoolController
+from torch_defaults import torch_defaults
 
 from dre_plugins import Settings
 from dre_plugins.engine.runtime import isolated, one_blas_thread
@@ -71,12 +72,12 @@ def suggested() -> list[dict[str, Any]]:
         lambda: precision("medium"),
         lambda: precision("high"),
         lambda: precision_of_backend("bf16"),
+        lambda: torch_defaults(torch.float64),
+        lambda: torch_defaults(torch.float32, "meta"),
     ],
-    ids=["autocast bfloat16", "autocast float16", "medium", "high", "bf16 of a backend"],
+    ids=["bfloat16", "float16", "medium", "high", "bf16 of a backend", "float64", "meta"],
 )
-def test_mixed_precision_changes_no_suggestion(
-    state: Callable[[], AbstractContextManager[None]],
-) -> None:
+def test_what_a_user_has_set_changes_no_suggestion(state) -> None:
     expected = suggested()
     with state():
         assert suggested() == expected
@@ -198,10 +199,7 @@ def alarm_at(moment: int) -> Callable[..., None]:
     ],
     ids=["precision", "precision of a backend", "BLAS"],
 )
-def test_an_alarm_at_any_moment_leaves_no_setting_behind(
-    state: Callable[[], AbstractContextManager[object]],
-    block: Callable[[], AbstractContextManager[None]],
-) -> None:
+def test_an_alarm_at_any_moment_leaves_no_setting_behind(state, block) -> None:
     n_threads = torch.get_num_threads()
     for moment in count():
         with state():  # which sees that it is as before

@@ -20,6 +20,10 @@ def data(n: int = 40, d: int = 3, seed: int = 0) -> tuple[torch.Tensor, torch.Te
     return x, -((x - 0.3) ** 2).sum(-1)
 
 
+def ensemble_of(settings: ScorerSettings = PLAIN) -> DeepRankingEnsemble:
+    return DeepRankingEnsemble.initialise(settings, 3, seed=0)
+
+
 def agreement(ensemble: DeepRankingEnsemble, x: torch.Tensor, y: torch.Tensor) -> float:
     return float(spearmanr(ensemble.scores(x).mean(0).numpy(), y.numpy()).statistic)
 
@@ -29,19 +33,16 @@ def agreement(ensemble: DeepRankingEnsemble, x: torch.Tensor, y: torch.Tensor) -
 def test_presets_learn_the_order_of_unseen_points(preset, least, context) -> None:
     x, y = data()
     chosen = get_preset(preset)
-    ensemble = DeepRankingEnsemble.initialise(
-        replace(chosen.scorer, n_members=3, context=context), 3, seed=0
-    )
-    fitted = ensemble.fit(
-        RankingLists.single(x, y), replace(chosen.from_random, n_steps=200), seed=0
-    )
+    ensemble = ensemble_of(replace(chosen.scorer, n_members=3, context=context))
+    fitting = replace(chosen.from_random, n_steps=200)
+    fitted = ensemble.fit(RankingLists.single(x, y), fitting, seed=0)
     # A random Deep Set is noise that the scorers have to unlearn.
     assert agreement(fitted, *data(200, seed=1)) > (least if context is None else 0.7)
 
 
 def test_fitting_starts_from_the_saved_state_and_leaves_it_alone() -> None:
     x, y = data()
-    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
+    ensemble = ensemble_of()
     before = {name: value.clone() for name, value in ensemble.parameters.items()}
     first = ensemble.fit(RankingLists.single(x, y), QUICK, seed=0)
     again = ensemble.fit(RankingLists.single(x, y), QUICK, seed=0)
@@ -58,7 +59,7 @@ def test_padding_changes_nothing() -> None:
         mask=(torch.arange(25) < 20)[None, None],
         weights=torch.ones(1),
     )
-    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
+    ensemble = ensemble_of()
     plain = ensemble.fit(RankingLists.single(x, y), QUICK, seed=0)
     torch.testing.assert_close(
         plain.scores(x), ensemble.fit(padded, QUICK, seed=0).scores(x), rtol=1e-3, atol=1e-4
@@ -73,7 +74,7 @@ def test_lists_of_different_lengths_and_weights_are_fitted_together() -> None:
         mask=torch.stack([torch.ones(30, dtype=torch.bool), torch.arange(30) < 12])[None],
         weights=torch.tensor([1.0, 0.01]),
     )
-    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
+    ensemble = ensemble_of()
     assert agreement(ensemble.fit(n_lists, QUICK, seed=0), x, y) > 0.7
     turned = replace(n_lists, weights=torch.tensor([0.01, 1.0]))
     assert agreement(ensemble.fit(turned, QUICK, seed=0), x[:12], y[:12]) < -0.5
@@ -88,7 +89,7 @@ def test_each_member_may_have_its_own_lists() -> None:
         mask=torch.ones(3, 1, 30, dtype=torch.bool),
         weights=torch.ones(1),
     )
-    scores = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0).fit(lists, QUICK, seed=0).scores(x)
+    scores = ensemble_of().fit(lists, QUICK, seed=0).scores(x)
     order = [spearmanr(member.numpy(), y.numpy()).statistic for member in scores]
     assert order[0] > 0.7 and order[1] < -0.7 and order[2] > 0.7
 
@@ -125,9 +126,7 @@ def test_ensembles_that_are_fitted_together_are_as_if_each_was_fitted_alone() ->
 @pytest.mark.parametrize("settings", [PLAIN, WITH_CONTEXT], ids=["plain", "context"])
 def test_short_lists_fit(n, settings) -> None:
     x, y = data(n)
-    fitted = DeepRankingEnsemble.initialise(settings, 3, seed=0).fit(
-        RankingLists.single(x, y), QUICK, seed=0
-    )
+    fitted = ensemble_of(settings).fit(RankingLists.single(x, y), QUICK, seed=0)
     assert torch.isfinite(fitted.scores(x)).all()
 
 
@@ -145,7 +144,7 @@ def test_support_and_query_are_disjoint_and_differ_by_member() -> None:
 
 def test_a_fit_that_diverges_says_so() -> None:
     x, y = data()
-    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
+    ensemble = ensemble_of()
     with pytest.raises(FittingError, match="not finite"):
         ensemble.fit(RankingLists.single(x * float("nan"), y), QUICK, seed=0)
 

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import optuna
 import pytest
-from optuna_worker import open_storage, optimized, params_of
+from optuna_worker import open_storage, optimized, params_of, reported
 from remembered import DAY, files_of, loss, objective, optimize, tune, write_studies, write_study
 
 from dre_plugins import DRESampler, Memory
@@ -56,22 +56,15 @@ def test_optuna_studies_are_recorded(memory):
 
 def test_all_brackets_of_hyperband_are_recorded_as_one_study(memory):
     """Optuna shows a sampler only the trials of the present trial's bracket."""
-
-    def pruned(trial):
-        value = objective(trial)
-        for step in range(1, 10):
-            trial.report(value + 1 / step, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return value
-
     of_study = {
+        "study_name": "s",
+        "load_if_exists": True,
         "storage": optuna.storages.InMemoryStorage(),
         "pruner": optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9),
     }
     for _ in range(6):
         sampler = DRESampler(seed=0, memory=memory)
-        study = optimized(sampler, pruned, 2, study_name="s", load_if_exists=True, **of_study)
+        study = optimized(sampler, lambda t: reported(t, objective(t)), 2, **of_study)
     (entry,) = memory.index().entries
     assert [t.configuration for t in read_study(entry.files).history()] == params_of(study)
     assert study.sampler.stats["memory_errors"] == 0
@@ -230,6 +223,14 @@ def test_what_optuna_tuned_helps_without_a_framework(memory):
     assert min(loss(trial.configuration) for trial in study.trials) < 0.3
 
 
+def assert_optuna_helped(memory, framework, config, explanation):
+    """Check the first trial of another framework, and what the memory holds after it."""
+    assert loss(config) < 0.5
+    assert explanation.source == "prior" and explanation.past_studies.startswith("present (")
+    names = {(e.header.framework, e.header.name, e.n_trials) for e in memory.index().entries}
+    assert names == {("optuna", "present", 25), (framework, "loss", 1)}
+
+
 @pytest.mark.syne_tune
 def test_what_optuna_tuned_helps_syne_tune(memory):
     syne_tune = pytest.importorskip("syne_tune.config_space")
@@ -239,16 +240,10 @@ def test_what_optuna_tuned_helps_syne_tune(memory):
     space = {"lr": syne_tune.loguniform(1e-4, 1.0), "layers": syne_tune.randint(1, 8), "epochs": 9}
     scheduler = DRE(space, metric="loss", random_seed=0, memory=memory)
     assert scheduler.searcher.stats["past_studies"] == 1
-    suggested = scheduler.suggest()
-    assert loss(suggested.config) < 0.5
-    explanation = scheduler.searcher.study.explain(0)
-    assert explanation.source == "prior"
-    assert explanation.past_studies and explanation.past_studies.startswith("present (")
-    scheduler.searcher.on_trial_complete(0, suggested.config, 1.0)
-    names = {(e.header.framework, e.header.name, e.n_trials) for e in memory.index().entries}
-    assert names == {("optuna", "present", 25), ("syne-tune", "loss", 1)}
-    other = DRE(space, metric="loss", random_seed=0)
-    assert other.suggest().config != suggested.config
+    config = scheduler.suggest().config
+    scheduler.searcher.on_trial_complete(0, config, 1.0)
+    assert_optuna_helped(memory, "syne-tune", config, scheduler.searcher.study.explain(0))
+    assert DRE(space, metric="loss", random_seed=0).suggest().config != config
 
 
 @pytest.mark.ray
@@ -260,12 +255,8 @@ def test_what_optuna_tuned_helps_ray_tune(memory):
     space = {"lr": tune_of_ray.loguniform(1e-4, 1.0), "layers": tune_of_ray.randint(1, 9)}
     search = DRESearch(space, metric="loss", mode="min", seed=0, memory=memory)
     config = search.suggest("a")
-    explanation = search.explain("a")
-    assert explanation.source == "prior"
-    assert explanation.past_studies and explanation.past_studies.startswith("present (")
     search.on_trial_complete("a", {"loss": loss(config), "training_iteration": 1})
-    names = {(e.header.framework, e.header.name, e.n_trials) for e in memory.index().entries}
-    assert names == {("optuna", "present", 25), ("ray-tune", "loss", 1)}
+    assert_optuna_helped(memory, "ray-tune", config, search.explain("a"))
 
 
 @pytest.mark.ray

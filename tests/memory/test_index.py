@@ -3,16 +3,18 @@
 import errno
 import json
 import math
-import multiprocessing
 import os
 import re
 import time
+from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from processes import run_together
 from remembered import SPACE, files_of, header, loss, tune, write_studies, write_study
+from spies import spy
 
 from dre_plugins import AskTell
 from dre_plugins.engine.files import sibling_path
@@ -42,17 +44,15 @@ def test_entries_say_what_was_tuned(memory):
 def test_only_what_has_changed_is_read_again(memory, monkeypatch):
     write_studies(memory, "abc")
     memory.index()
-    read = []
-    summary = index_module._summary
-    monkeypatch.setattr(index_module, "_summary", lambda path: read.append(path) or summary(path))
+    summary = spy(monkeypatch, index_module, "_summary")
     memory.index()
-    assert read == []
+    assert not summary.called
     Recorder(memory.records, header("b")).write(
         99, Trial({"lr": 0.1, "layers": 1}, TrialState.COMPLETE, 0.0), SPACE
     )
     entries = {entry.header.study: entry.n_trials for entry in memory.index().entries}
     assert entries == {"a": 12, "b": 13, "c": 12}
-    assert len(read) == 1
+    assert summary.call_count == 1
 
 
 def test_a_trial_that_was_recorded_again_counts_once(memory):
@@ -179,24 +179,16 @@ def test_the_limit_forgets_what_was_written_and_used_longest_ago(tmp_path, used,
     assert names(memory) == [*kept]
 
 
-def _writer(path, study, count):
+def _write_and_index(path):
     memory = Memory(path)
-    for number in range(count):
-        write_study(memory, f"{study}-{number}", 3)
+    for number in range(5):
+        write_study(memory, f"{os.getpid()}-{number}", 3)
         memory.index()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork")
 def test_processes_that_write_and_index_at_once_lose_nothing(memory):
-    context = multiprocessing.get_context("fork")
-    processes = [
-        context.Process(target=_writer, args=(memory.path, str(worker), 5)) for worker in range(4)
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-    assert [process.exitcode for process in processes] == [0] * 4
+    run_together(4, _write_and_index, memory.path, context=get_context("fork"))
     entries = memory.index().entries
     assert len(entries) == 20
     assert {entry.n_trials for entry in entries} == {3}

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from processes import fork_server
+from processes import run_together
 from remembered import (
     LOGGER,
     SPACE,
@@ -249,23 +249,13 @@ def test_a_prior_is_trained_once(memory, trainings):
 @pytest.mark.slow
 def test_of_processes_that_begin_at_once_one_trains_and_all_have_the_same(memory):
     write_study(memory, "past", 40)
-    context = fork_server()
-    queue = context.Queue()
-    workers = [context.Process(target=_file_of_prior, args=(memory.path, queue)) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    found = [queue.get(timeout=100) for _ in workers]
-    for worker in workers:
-        worker.join(60)
-    assert len(set(found)) == 1
+    assert len(set(run_together(4, _file_of_prior, memory.path))) == 1
     assert len(list(memory.priors.glob("*.safetensors"))) == 1
 
 
-def _file_of_prior(path, queue):
+def _file_of_prior(path):
     let_them_be_small()
-    memory = Memory(path)
-    found = choices.prior_for(memory, "study", SPACE, LOGGER)
-    queue.put(found.favourites.tobytes())
+    return choices.prior_for(Memory(path), "study", SPACE, LOGGER).favourites.tobytes()
 
 
 def test_a_worker_that_cannot_wait_trains_the_same(memory, trainings, monkeypatch):

@@ -1,12 +1,13 @@
 """Small studies and a small surrogate, and figures that are closed again."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from presets import NARROW, of_fits
 
-from dre_plugins.engine import FittingSettings, Preset, ScorerSettings
 from dre_plugins.recommend import RecommenderSettings
 
 # Each extra of the package can be tested alone.
@@ -16,17 +17,7 @@ collect_ignore_glob = [] if find_spec("optuna") and find_spec("matplotlib") else
 @pytest.fixture(scope="session")
 def settings() -> RecommenderSettings:
     # With half of the steps it cannot even order the trials that it is fitted to.
-    fitting = FittingSettings(n_steps=150, learning_rate=0.02)
-    preset = Preset(
-        scorer=ScorerSettings(
-            n_members=3, hidden=(16, 16), activation="silu", range_limit=None, centred=True
-        ),
-        from_random=fitting,
-        from_prior=fitting,
-        from_tasks=fitting,
-        universal_turns=False,
-    )
-    return RecommenderSettings(preset=preset)
+    return RecommenderSettings(preset=of_fits(150, replace(NARROW, n_members=3)))
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import optuna
@@ -19,16 +18,11 @@ def slope(trial: optuna.Trial) -> float:
     return trial.suggest_float("much", 0.0, 1.0) + 0.1 * trial.suggest_float("little", 0.0, 1.0)
 
 
-def as_ask_tell(study: optuna.Study, **arguments: Any) -> AskTell:
-    copied = AskTell(SPACE, seed=0, direction=study.direction.name.lower(), **arguments)
-    for trial in study.trials:
-        copied.add(trial.params, trial.value)
-    return copied
-
-
 def test_they_are_those_of_the_same_trials_in_optuna(study_of, settings):
     in_optuna = study_of(slope, 12, direction="maximize")
-    copied = as_ask_tell(in_optuna)
+    copied = AskTell(SPACE, seed=0, direction="maximize")
+    for trial in in_optuna.trials:
+        copied.add(trial.params, trial.value)
     ours = plots.plot_rank_importances(copied, settings=settings).patches
     theirs = plots.plot_rank_importances(in_optuna, settings=settings).patches
     assert [bar.get_width() for bar in ours] == [bar.get_width() for bar in theirs]

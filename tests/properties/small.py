@@ -1,14 +1,10 @@
 """The smallest surrogate that still has all parts."""
 
-from dre_plugins.engine import FittingSettings, Preset, ScorerSettings
+from presets import of_fits
+
+from dre_plugins.engine import ScorerSettings
 from dre_plugins.recommend.settings import Settings
 
-FITTING = FittingSettings(n_steps=4, learning_rate=0.02)
-SMALL = Preset(
-    scorer=ScorerSettings(n_members=2, hidden=(4,), activation="silu"),
-    from_random=FITTING,
-    from_prior=FITTING,
-    from_tasks=FITTING,
-    universal_turns=True,
-)
+SCORER = ScorerSettings(n_members=2, hidden=(4,), activation="silu")
+SMALL = of_fits(4, SCORER, universal_turns=True)
 SETTINGS = Settings(preset=SMALL)

@@ -9,7 +9,7 @@ import pytest
 from test_feasibility import PLANE, QUICK, spread
 
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend import RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import ConstraintState, constraint_states
@@ -25,7 +25,7 @@ def trial(value: float | None = 0.0, **constraints: float) -> Trial:
 
 
 def leaders(history: list[Trial]) -> list[int]:
-    evidence = Evidence.of(PLANE, history, weights=np.ones(1))
+    evidence = Evidence.of(PLANE, history, weights=np.ones(1), failed="worst")
     return sorted(evidence.lists[0].trials[evidence.may_be_incumbent].tolist())
 
 
@@ -65,23 +65,6 @@ def test_success_is_a_constraint_if_failures_are_modelled() -> None:
     assert not of(history[:2], failed="model").violated_constraints
     for failed in ("worst", "ignore"):
         assert not of(history, failed=failed).violated_constraints
-
-
-def test_a_crash_without_constraints_draws_no_search(monkeypatch) -> None:
-    """The first parent of the search is a trial with a value."""
-    from dre_plugins.recommend.search import CandidateSearch
-
-    parents = []
-    original = CandidateSearch.pool
-
-    def pool(self, *arguments, elite, **named):
-        parents.append(elite)
-        return original(self, *arguments, elite=elite, **named)
-
-    monkeypatch.setattr(CandidateSearch, "pool", pool)
-    crashed = Trial({"x": 0.9, "y": 0.9}, TrialState.FAILED)
-    Recommender(PLANE, SETTINGS, seed=0).suggest([crashed, *infeasible(6)], index=12)
-    assert parents and not np.allclose(parents[0][0], [0.9, 0.9])
 
 
 @pytest.mark.usefixtures("few_candidates")

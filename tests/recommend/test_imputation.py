@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import optuna
 import pytest
-from small_spaces import PLANE, sphere
+from optuna_worker import reported
+from small_spaces import PLANE, history_of, sphere
 from test_lists import complete, pruned
-from test_universal_proposer import QUICK, SETTINGS, history_of
+from test_universal_proposer import QUICK, SETTINGS
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import Recommender, Trial, TrialState
@@ -162,11 +163,7 @@ def test_what_pruned_trials_reported_changes_its_suggestion() -> None:
 def test_a_study_with_the_default_pruner_of_optuna_takes_turns(caplog) -> None:
     def objective(trial: optuna.Trial) -> float:
         x, y = trial.suggest_float("x", -1.0, 1.0), trial.suggest_float("y", -1.0, 1.0)
-        for step in range(1, 4):
-            trial.report((x - 0.4) ** 2 + (y + 0.7) ** 2 + 1.0 / step, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return (x - 0.4) ** 2 + (y + 0.7) ** 2
+        return reported(trial, (x - 0.4) ** 2 + (y + 0.7) ** 2, n_steps=3)
 
     sampler = DRESampler(seed=1, settings=Settings(preset=QUICK))
     study = optuna.create_study(sampler=sampler)

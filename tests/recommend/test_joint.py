@@ -7,9 +7,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from presets import of_steps
+from presets import NARROW, of_steps
 
-from dre_plugins.engine import FittingSettings, ScorerSettings
+from dre_plugins.engine import FittingSettings
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
@@ -20,11 +20,8 @@ from dre_plugins.recommend.prior import AlignedPrior, PriorLike
 from dre_plugins.space import Float, SearchSpace
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-SCORER = ScorerSettings(
-    n_members=4, hidden=(16, 16), activation="silu", range_limit=None, centred=True
-)
 FITTING = FittingSettings(n_steps=150, learning_rate=0.03)
-PRESET = of_steps(40, 20, scorer=SCORER)
+PRESET = of_steps(40, 20, scorer=NARROW)
 # What is good for the first objective, and for the second.
 BEST_X, BEST_Y = 0.2, 0.8
 GRID = np.random.default_rng(0).random((60, 2))
@@ -45,7 +42,7 @@ def listed(objective: int, trials: np.ndarray = ALL) -> TrialList:
 
 
 def part(seed: int = 0) -> Part:
-    return Part(DeepRankingEnsemble.initialise(SCORER, 2, seed=seed), features, FITTING)
+    return Part(DeepRankingEnsemble.initialise(NARROW, 2, seed=seed), features, FITTING)
 
 
 def fitted(objective: int) -> Part:

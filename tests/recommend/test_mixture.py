@@ -5,16 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from lists_of_tasks import PLAIN
 from scipy.stats import spearmanr
 
-from dre_plugins.engine import FittingSettings, ScorerSettings
+from dre_plugins.engine import FittingSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.ensemble.mixture import Mixture, Part
 from dre_plugins.recommend.lists import TrialList
 
-SCORER = ScorerSettings(
-    n_members=2, hidden=(8, 8), activation="silu", range_limit=None, centred=True
-)
 FITTING = FittingSettings(n_steps=80, learning_rate=0.03)
 
 
@@ -27,7 +25,7 @@ def first_column(units: np.ndarray) -> np.ndarray:
 
 
 def part(encode=whole, n_members: int = 2, seed: int = 0) -> Part:
-    scorer = replace(SCORER, n_members=n_members)
+    scorer = replace(PLAIN, n_members=n_members)
     n_features = encode(np.zeros((1, 2))).shape[1]
     ensemble = DeepRankingEnsemble.initialise(scorer, n_features, seed=seed)
     return Part(ensemble, encode, FITTING)

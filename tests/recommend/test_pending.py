@@ -1,13 +1,11 @@
 """What running trials and batches cost, counted in fits and in fantasies."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from presets import TINY, of_steps
+from presets import FAST, of_steps
+from spies import spy
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import TrialState
@@ -20,27 +18,16 @@ from dre_plugins.study import AskTell
 from dre_plugins.universal.processes import Processes
 
 N_COMPLETE = 20
-# Which fits there are depends neither on their size nor on that of the pool.
-FAST = Settings(preset=replace(TINY, universal_turns=True))
 
 
 @pytest.fixture
-def sizes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[int]]]:
-    """Note how many trials each fit of the ensemble and each process is given."""
-    noted: dict[str, list[int]] = {"fits": [], "processes": []}
-    fit, conditioned = DeepRankingEnsemble.fit, Processes.conditioned
+def fit(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return spy(monkeypatch, DeepRankingEnsemble, "fit")
 
-    def noting_fit(self: DeepRankingEnsemble, lists: Any, *rest: Any, **named: Any) -> Any:
-        noted["fits"].append(lists.features.shape[2])
-        return fit(self, lists, *rest, **named)
 
-    def noting_conditioned(hypotheses: Any, features: torch.Tensor, targets: Any) -> Processes:
-        noted["processes"].append(features.shape[1])
-        return conditioned(hypotheses, features, targets)
-
-    monkeypatch.setattr(DeepRankingEnsemble, "fit", noting_fit)
-    monkeypatch.setattr(Processes, "conditioned", noting_conditioned)
-    yield noted
+def sizes_of(fit: Any) -> list[int]:
+    """Return how many trials each fit of the ensemble was given."""
+    return [call.args[1].features.shape[2] for call in fit.call_args_list]
 
 
 def study_with(n_running: int, **settings: Any) -> AskTell:
@@ -57,16 +44,16 @@ def configurations_of(batch: list[tuple[int, dict[str, Any]]]) -> list[dict[str,
 
 
 @pytest.mark.usefixtures("few_candidates")
-def test_of_many_running_trials_few_are_believed(sizes) -> None:
+def test_of_many_running_trials_few_are_believed(fit, monkeypatch) -> None:
+    conditioned = spy(monkeypatch, Processes, "conditioned")
     study = study_with(5 * MAX_FANTASIES, settings=FAST)
     batch = study.ask_batch(2)  # of the ensemble and of the universal prior
     assert study.stats["fallbacks"] == 0
-    assert set(sizes["fits"]) == {N_COMPLETE, N_COMPLETE + MAX_FANTASIES}
-    assert max(sizes["processes"]) == N_COMPLETE + MAX_FANTASIES + 1
+    assert set(sizes_of(fit)) == {N_COMPLETE, N_COMPLETE + MAX_FANTASIES}
+    sizes = [call.args[1].shape[1] for call in conditioned.call_args_list]
+    assert max(sizes) == N_COMPLETE + MAX_FANTASIES + 1
     running = [trial.configuration for trial in study.trials[:-2]]
-    assert not [
-        configuration for configuration in configurations_of(batch) if configuration in running
-    ]
+    assert not any(configuration in running for configuration in configurations_of(batch))
 
 
 def test_those_are_believed_where_a_search_would_look_again() -> None:
@@ -97,21 +84,21 @@ def test_configurations_of_all_running_trials_are_left_alone() -> None:
 
 
 @pytest.mark.usefixtures("few_candidates")
-def test_a_batch_has_a_fit_for_each_of_the_first_and_then_shares_them(sizes) -> None:
+def test_a_batch_has_a_fit_for_each_of_the_first_and_then_shares_them(fit) -> None:
     study = study_with(0, settings=FAST)
     batch = configurations_of(study.ask_batch(4 * N_TOGETHER))
     assert len({tuple(configuration.values()) for configuration in batch}) == 4 * N_TOGETHER
     assert study.stats["fallbacks"] == 0
     # A fit of what is observed, then of fantasies: once before each of the first ones, but not
     # before the last, which is the universal prior's; then two for each further part.
-    assert len(sizes["fits"]) == N_TOGETHER - 1 + 3 * 2
-    assert max(sizes["fits"]) == N_COMPLETE + 3 * N_TOGETHER
+    assert fit.call_count == N_TOGETHER - 1 + 3 * 2
+    assert max(sizes_of(fit)) == N_COMPLETE + 3 * N_TOGETHER
 
 
 @pytest.mark.usefixtures("few_candidates")
-def test_a_large_batch_believes_no_more_than_many_running_trials(sizes) -> None:
+def test_a_large_batch_believes_no_more_than_many_running_trials(fit) -> None:
     study_with(0, settings=FAST).ask_batch(2 * MAX_FANTASIES)
-    assert max(sizes["fits"]) == N_COMPLETE + MAX_FANTASIES
+    assert max(sizes_of(fit)) == N_COMPLETE + MAX_FANTASIES
 
 
 @pytest.mark.slow

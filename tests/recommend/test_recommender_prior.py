@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from presets import of_steps
+from small_spaces import evaluated
+from spies import spy
 
 from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.engine.runtime import isolated
@@ -42,10 +44,7 @@ def recommender_of(prior: FixedPrior | None, **settings) -> Recommender:
 
 
 def observed(rows: np.ndarray) -> list[Trial]:
-    return [
-        Trial(SPACE.to_configuration(row), TrialState.COMPLETE, float(-(row**2).sum()))
-        for row in rows
-    ]
+    return evaluated(SPACE, rows, lambda c: -(c["x"] ** 2) - c["y"] ** 2)
 
 
 def test_first_suggestions_are_favourites_each_once() -> None:
@@ -87,8 +86,7 @@ def test_contrasts_are_tried_until_there_are_some() -> None:
     trials: list[Trial] = []
     for index in range(14):
         (suggestion,) = recommender.suggest(trials, index=index)
-        value = -float(np.sum(np.square(list(suggestion.configuration.values()))))
-        trials.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
+        trials += observed(suggestion.units[None])
     assert 1 <= recommender.stats["contrast"] <= 8
     assert recommender.stats["model"] >= 5
     assert recommender.stats["fallbacks"] == 0
@@ -153,20 +151,15 @@ class ContextPrior:
 
 
 def test_in_a_table_members_are_in_contexts_of_the_past(monkeypatch) -> None:
-    prior, drawn = ContextPrior(), []
-    original = DeepRankingEnsemble.with_contexts
-
-    def with_contexts(self, contexts):
-        drawn.append(contexts.numpy())
-        return original(self, contexts)
-
-    monkeypatch.setattr(DeepRankingEnsemble, "with_contexts", with_contexts)
+    prior = ContextPrior()
+    with_contexts = spy(monkeypatch, DeepRankingEnsemble, "with_contexts")
     table = SPACE.canonical(np.random.default_rng(1).random((200, 2)))
     recommender = Recommender(SPACE, RecommenderSettings(preset=PRESET), seed=0, prior=prior)
     history = prior.study(table[:10])
     (suggestion,) = recommender.suggest(history, index=10, candidates=table)
     assert suggestion.source == "model" and recommender.stats["fallbacks"] == 0
-    (contexts,) = drawn  # all members in the one that explains what was observed
+    contexts = with_contexts.call_args.args[1].numpy()
+    # All members are in the one that explains what was observed.
     assert (contexts == prior.contexts[1]).all() and contexts.shape == (4, 4)
     # Nothing is fine-tuned yet, so the choice is the best under that context.
     features = torch.from_numpy(SPACE.features(table))
@@ -175,7 +168,7 @@ def test_in_a_table_members_are_in_contexts_of_the_past(monkeypatch) -> None:
     assert place < 5
     # In the whole space the context is that of the study.
     recommender.suggest(history, index=10)
-    assert len(drawn) == 1 and recommender.stats["fallbacks"] == 0
+    assert with_contexts.call_count == 1 and recommender.stats["fallbacks"] == 0
 
 
 def test_running_trials_count_once_among_those_that_check_the_prior() -> None:

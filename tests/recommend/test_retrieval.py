@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch_defaults import torch_defaults
 
 from dre_plugins.recommend.ensemble.initial_members import SHARPNESS, disagreement, draw_tasks
 
@@ -18,11 +19,8 @@ def test_disagreement_is_the_share_of_pairs_in_the_wrong_order() -> None:
             [0.0, 0.0, 0.0, 0.0],  # says nothing, so nothing wrong
         ]
     )
-    torch.set_default_dtype(torch.bfloat16)  # the user's
-    try:
+    with torch_defaults():
         assert disagreement(scores, RANKS).tolist() == pytest.approx([0.0, 1.0, 0.2, 0.0])
-    finally:
-        torch.set_default_dtype(torch.float32)
 
 
 def test_values_that_are_all_alike_prefer_no_task() -> None:

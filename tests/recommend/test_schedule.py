@@ -8,9 +8,9 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from small_spaces import PLANE, sphere, told
+from small_spaces import PLANE, history_of, sphere, told
 from syne_tune.config_space import uniform
-from test_universal_proposer import QUICK, SETTINGS, history_of
+from test_universal_proposer import QUICK, SETTINGS
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch
@@ -137,15 +137,20 @@ def test_beside_a_prior_they_begin_later(given, first) -> None:
     assert "universal-prior" not in before and after.count("universal-prior") == 1
 
 
-@pytest.mark.parametrize("count", [4, 5])
-def test_a_batch_takes_turns_and_repeats_nothing(count: int) -> None:
-    recommender = Recommender(PLANE, SETTINGS, seed=0)
-    batch = recommender.suggest(history_of(12), count, index=12)
-    turns = ["model", "universal-prior"] * 3
-    assert [suggestion.source for suggestion in batch] == turns[:count]
+EARLY = RecommenderSettings(preset=QUICK)  # the universal prior is alone until the twentieth
+
+
+@pytest.mark.parametrize(
+    ("n", "settings", "turns"),
+    [(12, SETTINGS, ["model", "universal-prior"] * 3), (6, EARLY, ["universal-prior"] * 4)],
+)
+def test_a_batch_takes_turns_and_repeats_nothing(n, settings, turns) -> None:
+    recommender = Recommender(PLANE, settings, seed=0)
+    batch = recommender.suggest(history_of(n), len(turns), index=n)
+    assert [suggestion.source for suggestion in batch] == turns
     points = np.array([[*suggestion.configuration.values()] for suggestion in batch])
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    assert distances[np.triu_indices(count, 1)].min() > 1e-3
+    assert distances[np.triu_indices(len(turns), 1)].min() > 1e-3
 
 
 # -------------------------------------------------------------------------------- in the start-up
@@ -176,20 +181,12 @@ def test_start_up_trials_that_are_asked_for_are_space_filling() -> None:
 
 
 def test_only_trials_that_have_ended_let_it_join() -> None:
-    settings = RecommenderSettings(preset=QUICK)
     running = [replace(trial, state=TrialState.RUNNING, value=None) for trial in history_of(9)]
     failed = [Trial(trial.configuration, TrialState.FAILED) for trial in history_of(9)]
     for history in (running, failed, history_of(2) + running[2:]):
-        assert sources(history, 10, settings) == ["random"] * 10
+        assert sources(history, 10, EARLY) == ["random"] * 10
     one_is_known = [*failed[:8], history_of(9)[8]]
-    assert sources(one_is_known, 2, settings) == ["universal-prior"] * 2
-
-
-def test_a_batch_before_the_twentieth_trial_is_the_universal_priors() -> None:
-    recommender = Recommender(PLANE, RecommenderSettings(preset=QUICK), seed=0)
-    batch = recommender.suggest(history_of(6), 4, index=6)
-    assert [suggestion.source for suggestion in batch] == ["universal-prior"] * 4
-    assert len({tuple(suggestion.units) for suggestion in batch}) == 4
+    assert sources(one_is_known, 2, EARLY) == ["universal-prior"] * 2
 
 
 @pytest.mark.whole_search

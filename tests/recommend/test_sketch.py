@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from small_spaces import told
+from spies import spy
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
@@ -33,16 +34,11 @@ def test_sketches_vary_like_features_and_keep_distances(n_features) -> None:
 
 
 def test_a_wide_space_is_searched_by_narrow_members(monkeypatch) -> None:
-    widths = []
-    fit = DeepRankingEnsemble.fit
-
-    def noting(self, lists, *rest, **named):
-        widths.append((self.n_features, lists.features.shape[-1]))
-        return fit(self, lists, *rest, **named)
-
-    monkeypatch.setattr(DeepRankingEnsemble, "fit", noting)
+    fit = spy(monkeypatch, DeepRankingEnsemble, "fit")
     space = {f"x{i}": Categorical(tuple("abcdefghij")) for i in range(40)}
     study = AskTell(space, direction="maximize", seed=0, n_startup_trials=4)
     told(study, 8, lambda c: sum(value == "a" for value in c.values()))
-    assert widths and set(widths) == {(MAX_FEATURES, MAX_FEATURES)}
+    fits = [call.args[:2] for call in fit.call_args_list]
+    widths = {(ensemble.n_features, lists.features.shape[-1]) for ensemble, lists in fits}
+    assert widths == {(MAX_FEATURES, MAX_FEATURES)}
     assert study.stats["fallbacks"] == 0 and study.stats["universal-prior"] > 0

@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from small_spaces import PLANE
-from test_universal_proposer import SETTINGS, history_of
+from small_spaces import PLANE, history_of
+from test_universal_proposer import SETTINGS
 
 from dre_plugins.recommend import Recommender, schedule
 from dre_plugins.recommend.evidence import Evidence

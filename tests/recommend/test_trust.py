@@ -106,13 +106,6 @@ def test_a_prior_without_credit_leaves_a_start_up_design_to_do() -> None:
     assert not is_due(3, 8, 0.0)
 
 
-def test_a_study_that_follows_the_rule_checks_its_prior_three_times() -> None:
-    expected: list[float] = []
-    for _ in range(30):
-        expected.append(0.9 if is_contrast_due(np.array(expected), 1.0) else 0.01)
-    assert [i for i, rank in enumerate(expected) if rank > CONTRAST] == [2, 5, 12]
-
-
 def test_a_prior_that_tells_no_trials_apart_loses_trust_as_they_grow() -> None:
     trusted = [trust(np.full(n, 0.2), np.arange(n, dtype=float)) for n in (2, 10, 60)]
     assert trusted[0] > trusted[1] > 0.5 > trusted[2]

@@ -1,14 +1,13 @@
 """`valid=` in `AskTell`: all that is suggested satisfies the rule, whoever proposes it."""
 
 import math
-from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from marks import LONG
-from presets import TINY
+from presets import FAST
 from small_spaces import rising, told
 
 from dre_plugins.recommend import Recommender, Settings, Trial, TrialState
@@ -36,7 +35,6 @@ TREE = SearchSpace(
     [Condition("gamma", "kernel", ("rbf", "poly")), Condition("degree", "kernel", ("poly",))],
 )
 FINITE = SearchSpace({"low": Integer(1, 4), "high": Integer(1, 4)})
-FAST = Settings(preset=replace(TINY, universal_turns=True))
 
 
 def is_shared(c: dict[str, Any]) -> bool:

@@ -1,16 +1,9 @@
-"""What tests break on purpose: fits of the surrogate, the disk, the file of a prior."""
+"""What tests break on purpose: the disk."""
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
-import numpy as np
 import pytest
-
-from dre_plugins.engine import ScorerSettings
-from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.space import SearchSpace
-from dre_plugins.transfer.prior import Card, Prior
 
 
 @contextlib.contextmanager
@@ -23,10 +16,3 @@ def full_disk() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def write_prior(path: Path, space: SearchSpace) -> None:
-    settings = ScorerSettings(n_members=3, hidden=(8, 8))
-    ensemble = DeepRankingEnsemble.initialise(settings, space.n_features, seed=0)
-    favourites = np.full((1, space.n_parameters), 0.5)
-    Prior(ensemble, space, Card(name="one"), favourites).save(path)

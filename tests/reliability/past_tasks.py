@@ -1,11 +1,14 @@
-"""Past tasks whose values say how long they are, and hence which writer they are from."""
+"""Files that say which writer they are from, such as past tasks by their number of values."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+from readers import SPACE, make_prior, training
 
-from dre_plugins.space import Categorical, Float, Integer, SearchSpace
+from dre_plugins.transfer import training_state
 from dre_plugins.transfer.metadata import MetaDataset, Task
-
-SPACE = SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9), "kind": Categorical(["a", "b"])})
+from dre_plugins.transfer.prior import Prior
 
 
 def past(length: int) -> MetaDataset:
@@ -22,3 +25,16 @@ def length_of(found: MetaDataset) -> int:
     assert [task.name for task in found] == ["a", "b"]
     assert all((task.values == length).all() for task in found)
     return length
+
+
+# What is saved: the name of its file, how one of several writers saves it, and how it is read.
+SAVED: dict[str, tuple[str, Callable[[Path, int], object], Callable[[Path], object]]] = {
+    "prior": ("a.safetensors", make_prior, Prior.load),
+    "training": (
+        "a.safetensors",
+        lambda path, writer: training_state.save(path, training(writer), {}),
+        lambda path: training_state.load(path, training(), {}),
+    ),
+    "json": ("a.json", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
+    "npz": ("a.npz", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
+}

@@ -10,22 +10,19 @@ import pickle
 import shutil
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
 import ray_tune_worker
-from presets import TINY
+from presets import FAST
 from ray import cloudpickle, tune
 from ray_tune_worker import MIXED_SPACE, mixed, tiny_search
 
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend import surrogates  # noqa: F401  # imported before drivers are forked
-from dre_plugins.recommend.settings import Settings
 
 N_AT_ONCE = 2
-SETTINGS = Settings(preset=replace(TINY, universal_turns=True))
 
 
 def brief(config: dict[str, Any]) -> dict[str, float]:
@@ -60,7 +57,7 @@ def drive(address: str, folder: str, n_trials: int) -> None:
                 metric="loss",
                 mode="min",
                 num_samples=n_trials,
-                search_alg=tiny_search(settings=SETTINGS),
+                search_alg=tiny_search(settings=FAST),
                 reuse_actors=True,
             ),
             run_config=tune.RunConfig(storage_path=folder, name="study", verbose=0),

@@ -32,13 +32,13 @@ class Reader(NamedTuple):
     name: str
 
 
-def ensemble(seed: int = 0) -> DeepRankingEnsemble:
-    return DeepRankingEnsemble.initialise(SCORER, SPACE.n_features, seed=seed)
+def ensemble(seed: int = 0, space: SearchSpace = SPACE) -> DeepRankingEnsemble:
+    return DeepRankingEnsemble.initialise(SCORER, space.n_features, seed=seed)
 
 
-def make_prior(path: Path, seed: int = 0) -> None:
-    favourites = SPACE.canonical(np.full((1, 3), 0.3))
-    Prior(ensemble(seed), SPACE, Card(name=str(seed)), favourites).save(path)
+def make_prior(path: Path, seed: int = 0, space: SearchSpace = SPACE, **card: Any) -> None:
+    favourites = space.canonical(np.full((1, space.n_parameters), 0.3))
+    Prior(ensemble(seed, space), space, Card(**{"name": str(seed), **card}), favourites).save(path)
 
 
 def metadata() -> MetaDataset:
@@ -49,9 +49,9 @@ def metadata() -> MetaDataset:
     return MetaDataset.of([Task(name, SPACE, units, values, failed, rungs) for name in "ab"])
 
 
-def training() -> TrainingState:
-    weights = [ensemble(seed).parameters for seed in range(3)]
-    return TrainingState(*weights, torch.Generator().manual_seed(0))
+def training(seed: int = 0) -> TrainingState:
+    weights = [ensemble(seed + place).parameters for place in range(3)]
+    return TrainingState(*weights, torch.Generator().manual_seed(seed))
 
 
 def make_csv(path: Path) -> None:

@@ -13,21 +13,13 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from past_tasks import length_of, past
+from past_tasks import SAVED, length_of, past
 from readers import make_prior
 
 from dre_plugins.engine.files import atomic_write
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.prior import Prior
 
 N_SAVES = 40
-
-
-SAVED: dict[str, tuple[str, Callable[[Path, int], None], Callable[[Path], object]]] = {
-    "prior": ("a.safetensors", make_prior, Prior.load),
-    "json": ("a.json", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
-    "npz": ("a.npz", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
-}
 
 
 @pytest.mark.parametrize("kind", SAVED)
@@ -134,7 +126,7 @@ def test_interrupted_saves_in_any_order_lock_nobody_out(
 # ---- what was there before
 
 
-@pytest.mark.parametrize("kind", ["prior", "json", "npz"])
+@pytest.mark.parametrize("kind", SAVED)
 def test_permissions_are_kept_or_those_of_a_new_file(tmp_path: Path, kind: str) -> None:
     name, write, _ = SAVED[kind]
     path, other = tmp_path / name, tmp_path / "plain"

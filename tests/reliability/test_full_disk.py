@@ -5,65 +5,26 @@ after the first kilobyte.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 from faults import full_disk
+from past_tasks import SAVED
 from searches import RaySearch
 
-from dre_plugins.engine import ScorerSettings
-from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.space import Float, SearchSpace
-from dre_plugins.transfer import training_state
-from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.prior import Card, Prior
-from dre_plugins.transfer.training_state import TrainingState
-
 pytest.importorskip("resource")
-
-SPACE = SearchSpace({"x": Float(0.0, 1.0)})
-Save = Callable[[Path, int], object]
-
-
-def ensemble(seed: int) -> DeepRankingEnsemble:
-    settings = ScorerSettings(n_members=3, hidden=(16, 16))
-    return DeepRankingEnsemble.initialise(settings, SPACE.n_features, seed=seed)
-
-
-def prior(seed: int) -> Prior:
-    return Prior(ensemble(seed), SPACE, Card(name="one"), np.full((1, 1), 0.5))
-
-
-def metadata(seed: int) -> MetaDataset:
-    units = np.random.default_rng(seed).random((400, 1))
-    return MetaDataset.of([Task("one", SPACE, units, units[:, 0], np.zeros(400, dtype=bool))])
-
-
-def state(seed: int) -> TrainingState:
-    weights = [ensemble(seed + place).parameters for place in range(3)]
-    return TrainingState(*weights, torch.Generator().manual_seed(seed))
-
-
-SAVES: dict[str, tuple[str, Save]] = {
-    "prior": ("a.safetensors", lambda path, seed: prior(seed).save(path)),
-    "training": ("a.safetensors", lambda path, seed: training_state.save(path, state(seed), {})),
-    "JSON": ("a.json", lambda path, seed: metadata(seed).save(path)),
-    "archive": ("a.npz", lambda path, seed: metadata(seed).save(path)),
-}
 
 
 def content(folder: Path) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-@pytest.mark.parametrize("kind", SAVES)
+@pytest.mark.parametrize("kind", SAVED)
 @pytest.mark.parametrize("is_first", [True, False], ids=["new", "old"])
 def test_the_old_file_stays_whole(tmp_path: Path, kind: str, is_first: bool) -> None:
-    name, save = SAVES[kind]
+    name, save, _ = SAVED[kind]
     if not is_first:
         save(tmp_path / name, 1)
     before = content(tmp_path)

@@ -247,9 +247,7 @@ def test_what_a_prior_claims_is_paid_for_by_its_size(
 @pytest.mark.timeout(60, method="signal")
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("other", ["pipe", "socket", "device"])
-def test_no_reader_waits_for_what_is_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, other: str
-) -> None:
+def test_no_reader_waits_for_what_is_no_file(tmp_path, monkeypatch, kind: str, other: str) -> None:
     path = tmp_path / READERS[kind].name
     READERS[kind].make(path)
     READERS[kind].read(path)  # what it imports takes its time
@@ -306,9 +304,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("fault", ARRAYS)
-def test_hostile_arrays_are_refused(
-    tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hostile_arrays_are_refused(tmp_path, fault: str, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     past = Path("past.npz")
     metadata().save(past)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from searches import MakeSearch, every_framework
+from searches import every_framework
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.interruptions import is_from_signal_handler, is_interruption
@@ -84,12 +84,7 @@ def signal_in_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_framework
 @pytest.mark.parametrize("kind", ERRORS)
-def test_what_a_handler_raises_reaches_the_user(
-    framework: MakeSearch,
-    kind: str,
-    handled: Callable[[Any], None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_a_handler_raises_reaches_the_user(framework, kind, handled, monkeypatch) -> None:
     search = framework()
     search.run(N_STARTUP)
     signal_in_fit(monkeypatch)
@@ -111,9 +106,7 @@ def no_collection() -> Iterator[None]:
 
 @every_framework
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_alarm_at_any_moment_is_heard(
-    framework: MakeSearch, handled: Callable[[Any], None], no_collection: None
-) -> None:
+def test_an_alarm_at_any_moment_is_heard(framework, handled, no_collection) -> None:
     search, heard, lost = framework(), 0, 0
     search.run(N_STARTUP + 1)
     handled(HANDLERS["function"](TooLong()))

@@ -56,9 +56,7 @@ def check(found: driver.Stored, before: dict[str, float], late: dict[str, float]
 
 
 @pytest.mark.parametrize("n_kills", [3, pytest.param(20, marks=pytest.mark.long)])
-def test_a_driver_that_is_killed_at_any_moment(
-    session: Path, tmp_path: Path, n_kills: int
-) -> None:
+def test_a_driver_that_is_killed_at_any_moment(session: Path, tmp_path, n_kills: int) -> None:
     study, rng, context = tmp_path / "study", random.Random(n_kills), fork_server()
     n_trials = 10 + 12 * n_kills
     arguments = (ray.get_runtime_context().gcs_address, str(tmp_path), n_trials)

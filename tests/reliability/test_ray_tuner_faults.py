@@ -76,9 +76,7 @@ def ends(search: DRESearch, results: tune.ResultGrid) -> Counter[str]:
     return states
 
 
-def test_a_full_disk_while_the_search_is_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_full_disk_while_the_search_is_saved(tmp_path, monkeypatch, caplog) -> None:
     monkeypatch.setenv("TUNE_GLOBAL_CHECKPOINT_S", "0")
     save, whole = DRESearch.save_to_dir, []
 

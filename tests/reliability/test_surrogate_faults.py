@@ -69,12 +69,7 @@ def all_fell_back(framework: MakeSearch) -> Outcome:
 
 @every_framework
 @pytest.mark.parametrize("fault", ERRORS)
-def test_space_filling_points_take_over(
-    framework: MakeSearch,
-    fault: str,
-    break_fits: Callable[..., None],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_space_filling_points_take_over(framework, fault, break_fits, caplog) -> None:
     break_fits(ERRORS[fault])
     outcome = all_fell_back(framework)
     assert len({str(configuration) for configuration in outcome.configurations}) == N_TRIALS
@@ -111,9 +106,7 @@ def test_models_that_fit_and_cannot_choose_cost_no_trial(
 
 
 @every_framework
-def test_a_single_failure_costs_a_single_suggestion(
-    framework: MakeSearch, break_fits: Callable[..., None]
-) -> None:
+def test_a_single_failure_costs_a_single_suggestion(framework, break_fits) -> None:
     break_fits(MemoryError(), first=5, is_once=True)
     stats = framework().run(N_TRIALS).stats
     assert stats["fallbacks"] == stats["fallback"] == 1
@@ -131,9 +124,7 @@ def test_a_device_that_is_not_there_is_an_error_at_set_up(framework: MakeSearch)
 
 
 @every_framework
-def test_the_cpu_takes_over_with_the_same_suggestions(
-    framework: MakeSearch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_cpu_takes_over_with_the_same_suggestions(framework: MakeSearch, caplog) -> None:
     outcome = framework(settings=ON_META).run(N_TRIALS)
     assert outcome.configurations == framework().run(N_TRIALS).configurations
     assert outcome.n_complete == N_TRIALS

@@ -13,6 +13,7 @@ pytest.importorskip("dill")
 
 import syne_tune_driver as driver
 from faults import full_disk
+from marks import of_tuners
 from syne_tune import Tuner
 from syne_tune.backend.trial_status import Status
 from syne_tune.tuner_callback import TunerCallback
@@ -20,12 +21,7 @@ from syne_tune_tuning import reap
 
 from dre_plugins.adapters.syne_tune import DurableTuner, load_tuner
 
-pytestmark = [
-    pytest.mark.syne_tune,
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore"),
-    pytest.mark.usefixtures("folder"),
-]
+pytestmark = [*of_tuners("syne_tune", 600), pytest.mark.usefixtures("folder")]
 
 N_TRIALS = 8
 
@@ -58,9 +54,7 @@ def ends(tuner: Tuner) -> Counter[str]:
     return states
 
 
-def test_a_full_disk_while_the_tuner_is_saved(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_full_disk_while_the_tuner_is_saved(folder: Path, monkeypatch, caplog) -> None:
     save, loaded = DurableTuner.save, []
 
     def limited(self: DurableTuner, folder: str | None = None) -> None:

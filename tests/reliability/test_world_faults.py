@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import write_prior
+from readers import make_prior
 from searches import MakeSearch, every_framework
 
 from dre_plugins.space import Float, Integer, SearchSpace
@@ -18,7 +18,7 @@ from dre_plugins.transfer.prior import Prior, PriorError
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "prior.safetensors"
-    write_prior(path, SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9)}))
+    make_prior(path, space=SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9)}))
     return path
 
 
@@ -36,9 +36,7 @@ def test_a_prior_whose_file_vanishes_goes_on(framework: MakeSearch, file: Path) 
 
 
 @every_framework
-def test_a_prior_whose_file_is_damaged_is_an_error_at_set_up(
-    framework: MakeSearch, file: Path
-) -> None:
+def test_a_prior_whose_file_is_damaged_is_an_error_at_set_up(framework, file) -> None:
     search = framework(prior=file)
     file.write_bytes(file.read_bytes()[:-100])
     search.run(6)  # it was read as a whole
@@ -98,9 +96,7 @@ def jumping_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @every_framework
-def test_a_clock_that_jumps_changes_nothing(
-    framework: MakeSearch, jumping_clock: None, request: pytest.FixtureRequest
-) -> None:
+def test_a_clock_that_jumps_changes_nothing(framework, jumping_clock, request) -> None:
     disturbed = framework().run(15)
     assert disturbed.n_complete == 15
     assert disturbed.stats["fallbacks"] == 0

@@ -7,16 +7,12 @@ import optuna
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 from optuna_worker import optimized
-from presets import of_steps
+from presets import NARROW, of_steps
 
 from dre_plugins import DRESampler
-from dre_plugins.engine import ScorerSettings
 from dre_plugins.recommend.settings import Settings
 
-SMALL = ScorerSettings(
-    n_members=4, hidden=(16, 16), activation="silu", range_limit=None, centred=True
-)
-PRESET = of_steps(40, 40, scorer=SMALL)
+PRESET = of_steps(40, 40, scorer=NARROW)
 SPACE = {
     "rate": FloatDistribution(1e-4, 1.0, log=True),
     "depth": IntDistribution(1, 10),

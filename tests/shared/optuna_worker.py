@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import optuna
@@ -10,7 +9,6 @@ import pytest
 from optuna.samplers import BaseSampler
 from optuna.trial import Trial
 from presets import TINY
-from processes import fork_server
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend.settings import Settings
@@ -72,24 +70,13 @@ def mixed_objective(trial: Trial) -> float:
     return value + 1 + trial.suggest_float("share", 0.0, 1.0)
 
 
-def run_together(n_workers: int, job: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Return what a job returns in processes that start it at the same moment."""
-    context = fork_server()
-    meeting, results = context.Barrier(n_workers), context.SimpleQueue()
-    target = partial(_meet, meeting, results, job, *arguments)
-    workers = [context.Process(target=target) for _ in range(n_workers)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(200)  # on a busy machine
-    assert [worker.exitcode for worker in workers] == [0] * n_workers
-    return [results.get() for _ in workers]
-
-
-def _meet(meeting: Any, results: Any, job: Callable[..., Any], *arguments: Any) -> None:
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    meeting.wait()
-    results.put(job(*arguments))
+def reported(trial: Trial, value: float, n_steps: int = 9) -> float:
+    """Return a value after reports that fall to it, unless the pruner ends the trial."""
+    for step in range(1, n_steps + 1):
+        trial.report(value + 1 / step, step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return value
 
 
 def leave_pending(storage: str) -> dict[str, int]:

@@ -4,13 +4,28 @@ from dataclasses import replace
 from typing import Any
 
 from dre_plugins.engine import FittingSettings, Preset, ScorerSettings, get_preset
+from dre_plugins.recommend.settings import Settings
 
-TINY = Preset(
-    scorer=ScorerSettings(n_members=3, hidden=(8, 8), activation="silu"),
-    from_random=FittingSettings(n_steps=6, learning_rate=0.02),
-    from_prior=FittingSettings(n_steps=6, learning_rate=0.02),
-    from_tasks=FittingSettings(n_steps=6, learning_rate=0.02),
-    universal_turns=False,
+
+def of_fits(n_steps: int, scorer: ScorerSettings, universal_turns: bool = False) -> Preset:
+    """Return a preset whose fits are all of so many steps."""
+    fitting = FittingSettings(n_steps=n_steps, learning_rate=0.02)
+    return Preset(
+        scorer=scorer,
+        from_random=fitting,
+        from_prior=fitting,
+        from_tasks=fitting,
+        universal_turns=universal_turns,
+    )
+
+
+TINY = of_fits(6, ScorerSettings(n_members=3, hidden=(8, 8), activation="silu"))
+# The ensemble and, in its turns, the universal prior.
+FAST = Settings(preset=replace(TINY, universal_turns=True))
+
+# Narrow, and otherwise as that of the default preset.
+NARROW = ScorerSettings(
+    n_members=4, hidden=(16, 16), activation="silu", range_limit=None, centred=True
 )
 
 DEFAULT = get_preset("default")

@@ -1,10 +1,15 @@
 """A plane with a smooth function, a space that is soon exhausted, and studies of spaces."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
+from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 from dre_plugins.study import AskTell
+
+Value = Callable[[dict[str, Any]], Any]
 
 PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
 GRID = SearchSpace({"a": Integer(0, 2), "b": Categorical(tuple("uvwxyz"))})  # 18 configurations
@@ -25,7 +30,21 @@ def is_shared(configuration: Mapping[str, Any]) -> bool:
     return 0.99 <= sum(configuration[name] for name in "abc") <= 1.01
 
 
-def told(study: AskTell, n: int, value: Callable[[dict[str, Any]], float]) -> AskTell:
+def evaluated(space: SearchSpace, units: Iterable[np.ndarray], value: Value) -> list[Trial]:
+    """Return complete trials at these places."""
+    configurations = [space.to_configuration(row) for row in units]
+    return [Trial(c, TrialState.COMPLETE, value(c)) for c in configurations]
+
+
+def history_of(
+    n: int, space: SearchSpace = PLANE, value: Value = sphere, seed: int = 0
+) -> list[Trial]:
+    """Return so many complete trials anywhere."""
+    units = np.random.default_rng(seed).random((n, space.n_parameters))
+    return evaluated(space, units, value)
+
+
+def told(study: AskTell, n: int, value: Value) -> AskTell:
     """Return the study after so many more trials, each of which is told its value."""
     for _ in range(n):
         number, configuration = study.ask()

@@ -134,7 +134,6 @@ class TestConditions:
         [
             (RangeCondition("x", "n", low=2), {2, 3, 4}),
             (RangeCondition("x", "n", low=1.5), {2, 3, 4}),
-            (RangeCondition("x", "n", low=1.9), {2, 3, 4}),
             (RangeCondition("x", "n", low=2.1), {3, 4}),
             (RangeCondition("x", "n", low=4), {4}),
             (RangeCondition("x", "n", low=4.5), set()),

@@ -1,13 +1,11 @@
 import logging
 import math
-import pickle
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from presets import QUICK
-from small_spaces import GRID, PLANE, sphere, told
+from small_spaces import GRID, PLANE
 
 from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.recommend.settings import Settings
@@ -85,9 +83,7 @@ def test_it_refuses_what_it_cannot_use() -> None:
         ("logger", ["x", logging], "a logging.Logger, or None"),
     ],
 )
-def test_what_no_study_can_be_of_is_refused_by_name(
-    name: str, wrong: list[Any], message: str
-) -> None:
+def test_what_no_study_can_be_of_is_refused_by_name(name, wrong, message) -> None:
     for value in wrong:
         with pytest.raises(ValueError, match=f"{name} must be {message}"):
             AskTell(**{"space": PLANE, "seed": 0, name: value})
@@ -121,9 +117,7 @@ def test_choices_that_cannot_be_searched_are_refused_by_the_name_of_their_parame
         ("add", ([1.0], 1.0), r"configuration must be values by name, got \[1.0\]"),
     ],
 )
-def test_arguments_of_another_kind_are_refused_by_name(
-    method: str, arguments: tuple[Any, ...], message: str
-) -> None:
+def test_arguments_of_another_kind_are_refused_by_name(method, arguments, message) -> None:
     study = AskTell(PLANE, seed=0)
     study.ask()
     with pytest.raises(ValueError, match=message):
@@ -149,31 +143,6 @@ def test_constraints_and_rungs_are_numbers_by_name() -> None:
         with pytest.raises(ValueError, match="rungs must be numbers by"):
             study.add(configuration, 1.0, rungs=rungs)
     assert study.is_running(number) and len(study.trials) == 1
-
-
-def test_enqueued_configurations_come_first_as_they_were_given(caplog) -> None:
-    study = study_of()
-    study.enqueue({"x": 0.25, "y": 0.5})
-    study.enqueue({"x": 3.0, "y": 0.5})  # out of range
-    study.enqueue({"y": -0.125})
-    assert not study.is_exhausted
-    (_, first), (_, second), (_, third), (number, fourth) = study.ask_batch(4)
-    assert first == {"x": 0.25, "y": 0.5} and second == {"x": 3.0, "y": 0.5}
-    assert third["y"] == -0.125 and study.space.contains(third)
-    assert number == 3 and study.space.contains(fourth)
-    assert study.stats["enqueued"] == 3
-    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert len(warnings) == 1 and "x=3.0" in warnings[0]
-
-
-def test_what_is_enqueued_survives_pickling() -> None:
-    study = study_of()
-    study.enqueue({"x": 0.25, "y": 0.5})
-    study.ask()
-    study.enqueue({"x": 0.5, "y": 0.5})
-    loaded = pickle.loads(pickle.dumps(study))
-    assert loaded.ask() == study.ask() == (1, {"x": 0.5, "y": 0.5})
-    assert loaded.ask() == study.ask()
 
 
 def test_the_branch_of_an_enqueued_configuration_is_kept() -> None:
@@ -234,25 +203,6 @@ def test_a_stopped_trial_counts_by_what_it_reported() -> None:
     assert study.trials[4].state is TrialState.RUNNING and study.is_running(4)
 
 
-def test_reports_of_running_trials_teach_at_once() -> None:
-    """Some schedulers never say that a trial has ended."""
-
-    def run(is_told: bool) -> tuple[AskTell, list]:
-        study = study_of(direction="maximize")
-        for _ in range(12):
-            number, configuration = study.ask()
-            study.report(number, 1, sphere(configuration))
-            if is_told:
-                study.tell(number, sphere(configuration))
-        return study, [trial.configuration for trial in study.trials]
-
-    silent, silent_asked = run(is_told=False)
-    _, told_asked = run(is_told=True)
-    assert silent_asked == told_asked
-    assert silent.stats["model"] == silent.stats["universal-prior"] == 4
-    assert all(silent.is_running(number) for number in range(12))
-
-
 def test_what_was_evaluated_elsewhere_is_known() -> None:
     study = study_of(GRID, direction="minimize")
     study.add({"a": 0, "b": "u"}, 1.5, state="complete")
@@ -289,15 +239,6 @@ def test_a_space_without_parameters_is_never_exhausted() -> None:
         assert configuration == {"seed": 7}
         study.tell(number, 1.0)
     assert not study.is_exhausted
-
-
-def test_the_model_announces_itself_once(caplog) -> None:
-    caplog.set_level(logging.INFO, logger="dre_plugins")
-    told(study_of(direction="maximize"), 4, sphere).ask_batch(3)
-    assert [r.getMessage() for r in caplog.records] == [
-        "The ranking ensemble suggests from trial 4 on.",
-        "The universal prior suggests from trial 5 on.",
-    ]
 
 
 @pytest.mark.usefixtures("few_candidates")

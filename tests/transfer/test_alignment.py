@@ -1,6 +1,5 @@
 """Configurations of one search space in another one: matching, conditions, the report."""
 
-import pickle
 import time
 
 import numpy as np
@@ -77,13 +76,6 @@ class TestRealSpace:
             alignment.convert(units)
             seconds.append(time.process_time() - start)
         assert min(seconds) < 0.05  # 3 ms on a desktop; room for slow machines
-
-    def test_an_alignment_can_be_pickled(self) -> None:
-        alignment = aligned(XGBOOST, changed(XGBOOST, max_depth=Float(1, 9)))
-        again = pickle.loads(pickle.dumps(alignment))
-        np.testing.assert_array_equal(
-            again.convert(drawn(XGBOOST)), alignment.convert(drawn(XGBOOST))
-        )
 
 
 def names_linked(source: list[str], target: list[str]) -> dict[str, tuple[str, str]]:

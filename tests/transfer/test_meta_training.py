@@ -10,6 +10,7 @@ import torch
 from lists_of_tasks import PLAIN, QUICK, SCORER, numbered, padded
 from safetensors.torch import save_file
 from scipy.stats import spearmanr
+from torch_defaults import torch_defaults
 
 from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.engine.losses import LOSSES
@@ -264,16 +265,11 @@ def test_the_users_torch_is_left_as_it_was() -> None:
     torch.manual_seed(5)  # noqa: TID251 - the user's own call
     states = (torch.get_rng_state(), random.getstate())
     numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002 - the user's own state
-    torch.set_default_dtype(torch.float64)
-    torch.set_default_device("meta")
-    try:
+    with torch_defaults(torch.float64, "meta"):
         with torch.inference_mode():
             found = meta_train(lists, validation, SCORER, QUICK, seed=0)
         assert torch.get_default_dtype() == torch.float64
         assert torch.get_default_device() == torch.device("meta")
-    finally:
-        torch.set_default_device(None)
-        torch.set_default_dtype(torch.float32)
     assert_equal(found.parameters, expected.parameters)
     assert found.history == expected.history
     assert torch.get_num_threads() == 2

@@ -1,12 +1,11 @@
 """`AskTell` takes a prior by its name or path, as the adapters do."""
 
 import pickle
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from presets import TINY
+from presets import FAST, TINY
 
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Ordinal
@@ -16,7 +15,6 @@ from dre_plugins.transfer.prior import Prior, PriorError
 from dre_plugins.transfer.prior_file import CATALOGUE
 from dre_plugins.transfer.recognition import AutoPrior
 
-SETTINGS = Settings(preset=replace(TINY, universal_turns=True))
 BOOSTING: dict[str, Domain] = {
     "num_leaves": Integer(4, 128, "log"),
     "learning_rate": Float(1e-3, 0.3, "log"),
@@ -25,7 +23,7 @@ BOOSTING: dict[str, Domain] = {
 
 
 def study_with(prior: object, space: dict[str, Domain] = BOOSTING) -> AskTell:
-    return AskTell(space, seed=0, prior=prior, settings=SETTINGS)  # type: ignore[arg-type]
+    return AskTell(space, seed=0, prior=prior, settings=FAST)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

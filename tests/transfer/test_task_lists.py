@@ -8,6 +8,7 @@ import pytest
 import torch
 from lists_of_tasks import PLAIN, QUICK, SCORER, numbered
 from torch import Tensor
+from torch_defaults import torch_defaults
 
 from dre_plugins.engine import ScorerSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -110,14 +111,8 @@ def test_long_lists_are_kept_whole() -> None:
 def test_the_users_torch_does_not_matter() -> None:
     tasks = [values(1.0, 2.0, 3.0)]
     expected = TaskLists.of(tasks, SPACE)
-    torch.set_default_dtype(torch.float64)
-    torch.set_default_device("meta")
-    try:
-        with torch.inference_mode():
-            lists = TaskLists.of(tasks, SPACE)
-    finally:
-        torch.set_default_device(None)
-        torch.set_default_dtype(torch.float32)
+    with torch_defaults(torch.float64, "meta"), torch.inference_mode():
+        lists = TaskLists.of(tasks, SPACE)
     for name in ("features", "values", "lengths", "weights"):
         found = getattr(lists, name)
         assert torch.equal(found, getattr(expected, name)) and not found.is_inference()

@@ -11,6 +11,7 @@ from blends import blended
 from safetensors.torch import save as to_bytes
 from scipy.stats import spearmanr
 from small_universal import untrained
+from torch_defaults import torch_defaults
 
 from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.universal.file import FORMAT, SHIPPED, VERSION, load, load_network, network_in
@@ -57,12 +58,8 @@ def test_what_is_read_says_what_was_written(path: Path) -> None:
 
 def test_the_defaults_of_a_user_do_not_matter(path: Path) -> None:
     write(path)
-    torch.set_default_dtype(torch.bfloat16)
-    try:
-        with torch.device("meta"):
-            read = load(path)
-    finally:
-        torch.set_default_dtype(torch.float32)
+    with torch_defaults(device="meta"):
+        read = load(path)
     assert {weight.device.type for weight in read.parameters()} == {"cpu"}
     assert torch.equal(read.double().cell[0].weight, untrained(SIZE).double().cell[0].weight)
 

@@ -7,22 +7,8 @@ import torch
 from blends import blended
 from small_universal import untrained
 
-from dre_plugins.universal.network import (
-    AMPLITUDES,
-    BY_DIMENSION,
-    LENGTHSCALE,
-    LENGTHSCALES,
-    NOISE,
-    NOISES,
-    SPREAD,
-    TREND,
-    TREND_SPREAD,
-    TREND_TRIALS,
-    TRENDS,
-    WARP,
-    UniversalPrior,
-    UniversalSettings,
-)
+from dre_plugins.universal import network
+from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 from dre_plugins.universal.processes import Hypotheses
 
 SMALL = UniversalSettings(n_processes=3, width=8, n_refinements=2)
@@ -104,21 +90,21 @@ def test_before_training_it_guesses_what_is_documented(d: int) -> None:
     prior = untrained(UniversalSettings(n_refinements=0), scale=0.0)
     features, targets = draw(4, 20, d)
     hypotheses = prior(features.float(), targets.float())[0].hypotheses
-    middle = LENGTHSCALE + BY_DIMENSION * math.log(d)
-    spread = torch.linspace(-SPREAD, SPREAD, 8)[:, None].expand(-1, d)
-    small, large = torch.linspace(-TREND_SPREAD, TREND_SPREAD, 8).view(2, 4)
-    trends = TREND - math.log(d) + torch.stack([small, large], 1).flatten()
+    middle = network.LENGTHSCALE + network.BY_DIMENSION * math.log(d)
+    spread = torch.linspace(-network.SPREAD, network.SPREAD, 8)[:, None].expand(-1, d)
+    small, large = torch.linspace(-network.TREND_SPREAD, network.TREND_SPREAD, 8).view(2, 4)
+    trends = network.TREND - math.log(d) + torch.stack([small, large], 1).flatten()
     expected = (
         middle + spread,
         trends[:, None].expand(-1, 2 * d),
         torch.zeros(8),
-        torch.full((8,), NOISE),
+        torch.full((8,), network.NOISE),
         torch.zeros(8),
         torch.zeros(d, 2),
     )
     for found, middle_value in zip(parts(hypotheses), expected, strict=True):
         assert (found - middle_value).abs().max() <= 1e-6
-    assert math.exp(2 * SPREAD) == pytest.approx(20, abs=0.1)
+    assert math.exp(2 * network.SPREAD) == pytest.approx(20, abs=0.1)
 
 
 def test_weights_follow_the_evidence() -> None:
@@ -149,17 +135,19 @@ def test_guesses_stay_within_limits() -> None:
         weight.mul_(20.0)
     hypotheses = prior(features, targets)[0].hypotheses
     for found, (low, high) in (
-        (hypotheses.lengthscales, LENGTHSCALES),
-        (hypotheses.trends, TRENDS),
-        (hypotheses.amplitudes, AMPLITUDES),
-        (hypotheses.noises, NOISES),
-        (hypotheses.warps, (-WARP, WARP)),
+        (hypotheses.lengthscales, network.LENGTHSCALES),
+        (hypotheses.trends, network.TRENDS),
+        (hypotheses.amplitudes, network.AMPLITUDES),
+        (hypotheses.noises, network.NOISES),
+        (hypotheses.warps, (-network.WARP, network.WARP)),
     ):
         assert found.min() >= low and found.max() <= high
         assert ((found == low) | (found == high)).any()
 
 
-@pytest.mark.parametrize(("n", "has_trend"), [(TREND_TRIALS - 1, False), (TREND_TRIALS, True)])
+@pytest.mark.parametrize(
+    ("n", "has_trend"), [(network.TREND_TRIALS - 1, False), (network.TREND_TRIALS, True)]
+)
 def test_limited_amplitudes_are_at_most_1_and_few_trials_have_no_trend(n, has_trend) -> None:
     features, targets = draw(3, n, 5)
     prior = prior_of()
@@ -168,8 +156,8 @@ def test_limited_amplitudes_are_at_most_1_and_few_trials_have_no_trend(n, has_tr
         for is_limited in (False, True)
     )
     assert free.amplitudes.max() > 0.0 >= limited.amplitudes.max()
-    assert free.trends.min() > TRENDS[0]
-    assert bool(limited.trends.max() > TRENDS[0]) is has_trend
+    assert free.trends.min() > network.TRENDS[0]
+    assert bool(limited.trends.max() > network.TRENDS[0]) is has_trend
 
 
 def test_an_untried_value_may_matter_as_much_as_any_tried_one() -> None:

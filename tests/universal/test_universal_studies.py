@@ -2,15 +2,14 @@
 
 import os
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from presets import TINY
+from presets import FAST
 from small_spaces import told
 from small_universal import untrained, write
 
-from dre_plugins import AskTell, DRESampler, Settings
+from dre_plugins import AskTell, DRESampler
 from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.space import Float
 from dre_plugins.study.loading import prior_from
@@ -26,10 +25,9 @@ def trained(path: Path, seed: int) -> Path:
 def test_a_study_keeps_to_the_prior_that_it_began_with(tmp_path: Path) -> None:
     """A file that is trained anew has the same path, size and time."""
     path = trained(tmp_path / "universal.safetensors", 0)
-    settings = Settings(preset=replace(TINY, universal_turns=True))
 
     def study() -> AskTell:
-        return AskTell({"x": Float(0.0, 1.0)}, seed=0, prior=prior_from(path), settings=settings)
+        return AskTell({"x": Float(0.0, 1.0)}, seed=0, prior=prior_from(path), settings=FAST)
 
     def run(study: AskTell) -> list[float]:
         told(study, 9, lambda configuration: configuration["x"] ** 2)

@@ -3,6 +3,7 @@ import pytest
 import torch
 from blends import blended
 from scipy.stats import norm, rankdata
+from torch_defaults import torch_defaults
 
 from dre_plugins.universal.targets import both_targets, normal_scores
 
@@ -82,9 +83,6 @@ def test_order_may_tell_apart_what_values_do_not() -> None:
 def test_the_users_default_type_does_not_matter() -> None:
     values = draw(30)
     expected = blended(values)
-    torch.set_default_dtype(torch.bfloat16)
-    try:
+    with torch_defaults():
         found = blended(values)
-    finally:
-        torch.set_default_dtype(torch.float32)
     assert torch.equal(found, expected)

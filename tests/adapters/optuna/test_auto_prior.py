@@ -1,19 +1,16 @@
 """`prior="auto"`: the learner is recognised as the study shows its parameters."""
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
 from optuna_worker import optimized
-from presets import TINY
+from presets import FAST, TINY
 
 from dre_plugins import DRESampler
 from dre_plugins.recommend.settings import Settings
-
-SETTINGS = Settings(preset=replace(TINY, universal_turns=True))
 
 
 def boosting(trial: optuna.Trial) -> float:
@@ -30,7 +27,7 @@ def reinforcement(trial: optuna.Trial) -> float:
 
 
 def tuned(objective, prior: str, n_trials: int = 4) -> optuna.Study:
-    study = optimized(DRESampler(seed=0, prior=prior, settings=SETTINGS), objective, n_trials)
+    study = optimized(DRESampler(seed=0, prior=prior, settings=FAST), objective, n_trials)
     assert not study.sampler.stats["fallbacks"]
     return study
 
@@ -49,7 +46,7 @@ def test_a_learner_is_recognised_and_named_once(caplog: pytest.LogCaptureFixture
 
 def test_after_its_portfolio_a_study_goes_on_without_the_prior() -> None:
     found = tuned(boosting, "auto", 12)
-    sampler = DRESampler(seed=0, prior="universal", settings=SETTINGS)
+    sampler = DRESampler(seed=0, prior="universal", settings=FAST)
     alone = optuna.create_study(sampler=sampler)
     alone.add_trials(found.trials[:7])
     alone.optimize(boosting, n_trials=5)
@@ -68,7 +65,7 @@ def test_each_branch_begins_with_the_prior_of_its_learner() -> None:
     firsts = {trial.params["classifier"]: trial for trial in reversed(study.trials)}
     assert {*firsts} == {"neighbours", "trees"}
     for number in range(3):  # the same first values whatever the seed
-        sampler = DRESampler(seed=number + 5, prior="auto", settings=SETTINGS)
+        sampler = DRESampler(seed=number + 5, prior="auto", settings=FAST)
         again = optimized(sampler, choice, 1)
         first = again.trials[0]
         recognised = {name: value for name, value in first.params.items() if "__" in name}
@@ -80,7 +77,7 @@ def test_each_branch_begins_with_the_prior_of_its_learner() -> None:
 def test_several_objectives_have_no_prior_that_was_not_given() -> None:
     found = []
     for prior in ("auto", "universal"):
-        sampler = DRESampler(seed=0, prior=prior, settings=SETTINGS)
+        sampler = DRESampler(seed=0, prior=prior, settings=FAST)
         study = optimized(
             sampler, lambda trial: (boosting(trial), 1.0), 4, directions=["minimize", "maximize"]
         )
@@ -88,9 +85,7 @@ def test_several_objectives_have_no_prior_that_was_not_given() -> None:
     assert found[0] == found[1]
 
 
-def test_where_nothing_is_recognised_it_is_the_universal_prior(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_where_nothing_is_recognised_it_is_the_universal_prior(caplog) -> None:
     with caplog.at_level(logging.INFO, "optuna.dre_plugins"):
         auto = tuned(reinforcement, "auto", 7)
     assert "knows" not in caplog.text
@@ -99,13 +94,13 @@ def test_where_nothing_is_recognised_it_is_the_universal_prior(
 
 
 def first_of(**arguments: Any) -> optuna.trial.FrozenTrial:
-    study = optimized(DRESampler(**{"settings": SETTINGS, **arguments}), boosting, 1)
+    study = optimized(DRESampler(**{"settings": FAST, **arguments}), boosting, 1)
     return study.trials[0]
 
 
 def test_it_is_the_default_but_not_of_an_ensemble_alone() -> None:
     alone = Settings(preset=TINY)
-    for settings, source in ((SETTINGS, "prior"), (alone, "independent")):
+    for settings, source in ((FAST, "prior"), (alone, "independent")):
         firsts = [
             first_of(settings=settings, seed=0, **given) for given in ({}, {"prior": "auto"})
         ]
@@ -123,12 +118,12 @@ def test_past_studies_and_a_memory_take_its_place(tmp_path: Path) -> None:
 
 
 def test_workers_that_begin_together_have_a_member_each() -> None:
-    study = optuna.create_study(sampler=DRESampler(seed=0, settings=SETTINGS))
+    study = optuna.create_study(sampler=DRESampler(seed=0, settings=FAST))
     trials = [study.ask() for _ in range(3)]
     for trial in trials:
         boosting(trial)
     assert len({trial.params["colsample_bytree"] for trial in trials}) == 3
-    again = optuna.create_study(sampler=DRESampler(seed=7, settings=SETTINGS))
+    again = optuna.create_study(sampler=DRESampler(seed=7, settings=FAST))
     alone = [again.ask() for _ in range(3)]
     for trial in alone:  # the last parameter, which goes with a recognised learner
         boosting(trial)

@@ -4,13 +4,16 @@ import json
 import math
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import optuna
 import pytest
 from optuna.trial import Trial, TrialState, create_trial
 from optuna_worker import mixed_objective, optimized, tiny_sampler
+from spies import spy
 
 from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.recommend import Recommender
 from dre_plugins.recommend.explanation import Explanation
 
 KEY = "dre:explanation"
@@ -29,31 +32,14 @@ def sources(study: optuna.Study) -> list[str]:
     return [explanation.source for explanation in explained(study)]
 
 
-@pytest.mark.whole_search
-def test_a_study_from_start_up_to_model() -> None:
-    study = optimized(tiny_sampler(), slope, 8)
-    assert sources(study) == ["independent"] + ["random"] * 3 + ["model"] * 4
-    # 512 spread points, and the trials that had ended.
-    n_reference = [explanation.n_reference for explanation in explained(study)]
-    assert n_reference == [None] * 4 + [512 + number for number in range(4, 8)]
-
-
 def test_the_stored_figures_are_those_of_the_suggestion(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dre_plugins.recommend.recommender import Recommender
-
-    suggested = []
-    suggest = Recommender.suggest
-
-    def kept(self: Recommender, *arguments: Any, **keywords: Any) -> Any:
-        suggested.append(suggest(self, *arguments, **keywords)[0])
-        return suggested[-1:]
-
-    monkeypatch.setattr(Recommender, "suggest", kept)
+    suggest = spy(monkeypatch, Recommender, "suggest")
     study = optimized(tiny_sampler(), slope, 7)
-    explanation, wanted = explained(study)[-1], suggested[-1]
-    assert explanation.predicted_rank == pytest.approx(wanted.explanation.predicted_rank, rel=1e-3)
-    assert explanation.spread == pytest.approx(wanted.explanation.spread, rel=1e-3)
-    assert explanation.n_reference == wanted.explanation.n_reference
+    assert sources(study) == ["independent"] + ["random"] * 3 + ["model"] * 3
+    explanation, wanted = explained(study)[-1], suggest.results[-1][0].explanation
+    assert explanation.predicted_rank == pytest.approx(wanted.predicted_rank, rel=1e-3)
+    assert explanation.spread == pytest.approx(wanted.spread, rel=1e-3)
+    assert explanation.n_reference == wanted.n_reference
 
 
 @pytest.mark.parametrize("wanted", [{"x": 0.5, "y": 0.5}, {"x": 0.5}])
@@ -100,17 +86,13 @@ def test_a_study_that_is_loaded_says_the_same(tmp_path: Path) -> None:
 
 def test_a_suggestion_costs_three_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     study = optimized(tiny_sampler(), slope, 6)
-    writes: list[str] = []
+    write = Mock()
     for kind in ("user", "system"):
-
-        def counted(_: Any, __: int, key: str, ___: Any) -> None:
-            writes.append(key)
-
-        storage = optuna.storages.InMemoryStorage
-        monkeypatch.setattr(storage, f"set_trial_{kind}_attr", counted)
+        monkeypatch.setattr(study._storage, f"set_trial_{kind}_attr", write)
     slope(study.ask())
     # It is announced that a trial is choosing, then what it has chosen, then why.
-    assert writes == ["dre:suggestion", "dre:suggestion", KEY]
+    keys = [key for (_, key, _), _ in write.call_args_list]
+    assert keys == ["dre:suggestion", "dre:suggestion", KEY]
 
 
 def test_a_trial_of_another_sampler_is_unknown() -> None:

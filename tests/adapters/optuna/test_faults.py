@@ -31,9 +31,7 @@ def test_a_study_in_which_every_trial_fails_goes_on() -> None:
     ],
     ids=repr,
 )
-def test_a_storage_that_takes_no_attributes_costs_no_trial(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_storage_that_takes_no_attributes_costs_no_trial(monkeypatch, error: Exception) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     expected = optimized(tiny_sampler(), mixed_objective, 8)
     refuse = Mock(side_effect=error)
@@ -46,8 +44,9 @@ def test_a_storage_that_takes_no_attributes_costs_no_trial(
 @pytest.mark.parametrize("n_trials_before", [0, 3])
 def test_a_range_without_end_is_an_error_that_names_it(n_trials_before: int) -> None:
     study = optimized(tiny_sampler(), mixed_objective, n_trials_before)
-    with pytest.raises(UnsupportedDomainError, match="'width'"):
-        study.optimize(lambda trial: trial.suggest_float("width", 0, math.inf), n_trials=1)
+    for ends in ((0.0, math.inf), (-math.inf, 0.0)):
+        with pytest.raises(UnsupportedDomainError, match=r"'width'.*inf"):
+            study.optimize(lambda trial: trial.suggest_float("width", *ends), n_trials=1)  # noqa: B023
 
 
 @pytest.mark.parametrize("name", [3, None, ("a", 1)])

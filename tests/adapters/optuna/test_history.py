@@ -18,6 +18,7 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from optuna_worker import mixed_objective, optimized, params_of, tiny_sampler
+from spies import spy
 
 from dre_plugins.adapters.optuna import DRESampler, history as optuna_history
 from dre_plugins.adapters.optuna.conversion import internal_numbers
@@ -97,22 +98,16 @@ def test_another_study_of_the_same_name_is_not_mistaken_for_the_first() -> None:
 
 
 def test_a_suggestion_converts_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    converted: list[int] = []
-
-    def counted(trial: FrozenTrial, *arguments: Any) -> Any:
-        converted.append(trial.number)
-        return trial_of(trial, *arguments)
-
-    monkeypatch.setattr(optuna_history, "trial_of", counted)
+    convert = spy(monkeypatch, optuna_history, "trial_of")
     study = optimized(tiny_sampler(n_startup_trials=100), mixed_objective, 20)
     running = study.ask()
     mixed_objective(running)
     for _ in range(3):
-        converted.clear()
+        convert.reset_mock()
         last = study.trials[-1].number
         study.optimize(mixed_objective, n_trials=1)
-        assert set(converted) <= {running.number, last}
-        assert running.number in converted
+        converted = {call.args[0].number for call in convert.call_args_list}
+        assert {running.number} <= converted <= {running.number, last}
 
 
 # --- conversion --------------------------------------------------------------------------------

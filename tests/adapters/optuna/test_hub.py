@@ -33,9 +33,7 @@ def test_the_front_matter_is_complete() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of what optunahub imports
-def test_optunahub_loads_it_and_its_example_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_optunahub_loads_it_and_its_example_runs(monkeypatch, capsys) -> None:
     optunahub = pytest.importorskip("optunahub")
 
     def load_module(package: str) -> Any:

@@ -11,6 +11,7 @@ import optuna
 import optuna_worker as worker
 import pytest
 from marks import LONG
+from processes import run_together
 
 from dre_plugins.adapters.optuna import DRESampler, claims
 from dre_plugins.adapters.optuna.attributes import explanation_of
@@ -22,15 +23,18 @@ def points_of(study: optuna.Study) -> list[tuple[Any, ...]]:
     return [tuple(sorted(trial.params.items())) for trial in study.trials]
 
 
+def begun(n_ended: int, objective: Any = worker.small_objective) -> optuna.Study:
+    """Return a study after so many trials, in which a model suggests after the first."""
+    return worker.optimized(worker.tiny_sampler(n_startup_trials=1), objective, n_ended)
+
+
 # No trial has ended (start-up points), or two have and the model suggests all others.
 BEGINNINGS = pytest.mark.parametrize("n_ended", [0, 2], ids=["startup", "model"])
 
 
 @BEGINNINGS
 def test_16_pending_trials_in_a_space_of_18_are_distinct(n_ended: int) -> None:
-    study = worker.optimized(
-        worker.tiny_sampler(n_startup_trials=1), worker.small_objective, n_ended
-    )
+    study = begun(n_ended)
     for _ in range(16):
         worker.small_objective(study.ask())
     assert len(set(points_of(study))) == 16 + n_ended
@@ -38,7 +42,7 @@ def test_16_pending_trials_in_a_space_of_18_are_distinct(n_ended: int) -> None:
 
 @pytest.mark.parametrize("has_asked", [False, True])  # for one of two parameters
 def test_a_claim_is_seen_before_its_parameters_are_asked_for(has_asked: bool) -> None:
-    study = worker.optimized(worker.tiny_sampler(n_startup_trials=1), worker.small_objective, 2)
+    study = begun(2)
     trials = [study.ask() for _ in range(16)]
     for trial in trials:
         trial.suggest_int("y", 0, 5)
@@ -55,9 +59,7 @@ def test_8_threads_share_a_sampler(n_ended: int) -> None:
 
     The threads may all begin before any of them has asked for its second parameter.
     """
-    study = worker.optimized(
-        worker.tiny_sampler(n_startup_trials=1), worker.small_objective, n_ended
-    )
+    study = begun(n_ended)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: worker.small_objective(study.ask()), range(16)))
     points = points_of(study)
@@ -73,15 +75,13 @@ def test_8_threads_share_a_sampler(n_ended: int) -> None:
     ("kind", "n_ended"),
     [pytest.param("journal:", 0, marks=LONG), ("journal:", 2), ("sqlite:///", 2)],
 )
-def test_4_processes_with_the_same_seed_share_a_storage(
-    tmp_path: Path, kind: str, n_ended: int
-) -> None:
+def test_4_processes_with_the_same_seed_share_a_storage(tmp_path, kind: str, n_ended: int) -> None:
     storage = f"{kind}{tmp_path / 'storage'}"
     study = optuna.create_study(
         study_name="s", storage=worker.open_storage(storage), sampler=worker.tiny_sampler(seed=7)
     )
     study.optimize(worker.small_objective, n_trials=n_ended)
-    outputs = worker.run_together(4, worker.leave_pending, storage)
+    outputs = run_together(4, worker.leave_pending, storage)
     stats = sum((Counter(output) for output in outputs), Counter())
     assert stats["fallbacks"] == 0
     points = points_of(study)
@@ -97,7 +97,7 @@ def test_12_processes_share_a_journal(tmp_path: Path) -> None:
     study = optuna.create_study(study_name="s", storage=worker.open_storage(storage))
     study.enqueue_trial({"x": 0, "y": 0})
     study.optimize(worker.table_objective, n_trials=1)
-    worker.run_together(12, worker.run_start_up, storage)
+    run_together(12, worker.run_start_up, storage)
     points = points_of(study)
     assert len(points) == len(set(points)) == 25
 
@@ -133,9 +133,7 @@ def study_of_two_claims(sampler: DRESampler) -> tuple[optuna.Study, Any, Any]:
     return study, early, late
 
 
-def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_earlier_trial_waits_for_a_later_one_to_give_way(monkeypatch) -> None:
     """If two trials claim the same values, and none is in use yet, only the later one moves."""
     study = optuna.create_study(sampler=worker.tiny_sampler())
     first, second = study.ask(), study.ask()
@@ -155,9 +153,7 @@ def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
     assert first.number < second.number
 
 
-def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(monkeypatch) -> None:
     """The earlier one looked before the later began, and never looks again."""
     study, early, late = study_of_two_claims(worker.tiny_sampler())
     pauses: list[float] = []
@@ -175,7 +171,7 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
 @worker.AS_ONE
 def test_no_trial_waits_for_one_that_has_asked_for_nothing(pauses: list[float]) -> None:
     """A worker that loads its data first, or has another sampler, claims later or never."""
-    study = worker.optimized(worker.tiny_sampler(n_startup_trials=1), worker.mixed_objective, 3)
+    study = begun(3, worker.mixed_objective)
     pauses.clear()
     silent = study.ask()
     worker.mixed_objective(study.ask())
@@ -185,13 +181,9 @@ def test_no_trial_waits_for_one_that_has_asked_for_nothing(pauses: list[float]) 
 
 
 @worker.AS_ONE
-def test_models_that_choose_at_the_same_time_do_not_choose_nearly_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_models_that_choose_at_the_same_time_do_not_choose_nearly_the_same(monkeypatch) -> None:
     """The earlier trial claims what is .004 away after the later one has read the study."""
-    study = worker.optimized(
-        worker.tiny_sampler(n_startup_trials=1), lambda trial: trial.suggest_float("x", 0, 1), 3
-    )
+    study = begun(3, lambda trial: trial.suggest_float("x", 0, 1))
     study.ask(), study.ask()
     early, late = study.get_trials(deepcopy=False)[-2:]
     claim, chosen = claims.claim, []

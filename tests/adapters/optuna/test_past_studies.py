@@ -10,23 +10,19 @@ from optuna.trial import TrialState
 from optuna_past import SPACE, objective, past_study, sampler_of, source_of, tuned
 from optuna_worker import optimized
 
-from dre_plugins import DRESampler, MetaDataset
+from dre_plugins import DRESampler
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
 
 pytestmark = pytest.mark.usefixtures("small_priors")
 
 
-def copy_past_studies(url: str) -> None:
+def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
+    """Past studies in the storage of the study that goes on."""
+    url = f"sqlite:///{tmp_path}/studies.db"
     for seed in range(3):
         optuna.copy_study(
             from_study_name=f"past {seed}", from_storage=past_study(seed)._storage, to_storage=url
         )
-
-
-def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
-    """Past studies in the storage of the study that goes on."""
-    url = f"sqlite:///{tmp_path}/studies.db"
-    copy_past_studies(url)
     metadata = metadata_from_studies(url)
 
     def trials_of(name: str, parts: Sequence[int]) -> list[dict]:
@@ -130,12 +126,3 @@ def test_order_of_categories_and_scale_of_values_change_nothing():
     expected = [trial.params for trial in plain]
     assert [trial.params for trial in rescaled] == expected
     assert [trial.params for trial in reordered] == expected
-
-
-def test_past_studies_can_be_a_storage_or_metadata(tmp_path):
-    url = f"sqlite:///{tmp_path}/past.db"
-    copy_past_studies(url)
-    metadata = metadata_from_studies([past_study(seed) for seed in range(3)])
-    assert isinstance(metadata, MetaDataset)
-    stored, given = (tuned(sampler_of(past_studies=past), 3).trials for past in (url, metadata))
-    assert [trial.params for trial in stored] == [trial.params for trial in given]

@@ -7,8 +7,10 @@ import numpy as np
 import optuna
 import pytest
 from optuna.trial import create_trial
-from optuna_past import PRESET, SMALL, loss_of, objective, past_study, sampler_of, source_of, tuned
+from optuna_past import PRESET, loss_of, objective, past_study, sampler_of, source_of, tuned
 from optuna_worker import AS_ONE, optimized
+from presets import NARROW
+from spies import spy
 
 from dre_plugins import DRESampler, Prior
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("small_priors")
 def trained(**options: Any) -> Prior:
     metadata = metadata_from_studies([past_study(seed, **options) for seed in range(6)])
     settings = MetaTrainingSettings(n_steps=300, learning_rate=0.01, n_lists=2, list_length=40)
-    return Prior.train(metadata, scorer=SMALL, settings=settings)
+    return Prior.train(metadata, scorer=NARROW, settings=settings)
 
 
 @pytest.fixture(scope="module")
@@ -96,22 +98,16 @@ def test_a_small_space_is_not_asked_twice(prior):
 
 
 def test_a_first_trial_asks_the_prior_once_while_it_follows(prior, monkeypatch):
-    asked = []
-    suggest = Recommender.suggest
-
-    def counted(self, *args, **kwargs):
-        asked.append(kwargs["fixed"])
-        return suggest(self, *args, **kwargs)
-
-    monkeypatch.setattr(Recommender, "suggest", counted)
+    suggest = spy(monkeypatch, Recommender, "suggest")
     tuned(sampler_of(prior=prior), 1)
-    assert asked == [{}]
+    assert [call.kwargs["fixed"] for call in suggest.call_args_list] == [{}]
 
     study = optuna.create_study(sampler=sampler_of(prior=prior))
     study.enqueue_trial({"depth": 2})  # not the value that the prior suggests
-    del asked[:]
+    suggest.reset_mock()
     study.optimize(objective, n_trials=1)
-    assert [set(fixed) for fixed in asked] in ([set(), {"rate", "depth"}], [{"depth"}])
+    asked = [{*call.kwargs["fixed"]} for call in suggest.call_args_list]
+    assert asked in ([set(), {"rate", "depth"}], [{"depth"}])
     # The prior completes the rest.
     assert study.trials[0].params["depth"] == 2 and study.trials[0].params["kind"] == "b"
 
@@ -243,17 +239,6 @@ def test_objectives_that_always_fail_end_with_all_trials(prior):
     study = tuned(sampler_of(prior=prior), 8, lambda trial: objective(trial) * float("nan"))
     assert len({repr(trial.params) for trial in study.trials}) == 8
     assert study.sampler.stats["fallbacks"] == 0
-
-
-@AS_ONE
-def test_first_trials_that_run_at_once_differ(prior):
-    study = optuna.create_study(sampler=sampler_of(prior=prior))
-    trials = [study.ask() for _ in range(8)]
-    for trial in trials:
-        objective(trial)
-    configurations = [trial.params for trial in trials]
-    assert len({repr(configuration) for configuration in configurations}) == 8
-    assert len({configuration["depth"] for configuration in configurations}) > 1
 
 
 def test_a_surrogate_that_fails_costs_no_trial(prior, monkeypatch, caplog):

@@ -6,7 +6,7 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna_worker import optimized, params_of, tiny_sampler
+from optuna_worker import optimized, params_of, reported, tiny_sampler
 
 from dre_plugins.adapters.optuna import DRESampler
 
@@ -150,12 +150,7 @@ def test_the_brackets_of_hyperband_learn_from_each_other() -> None:
     """Optuna shows a sampler the trials of the present bracket only."""
 
     def objective(trial: optuna.Trial) -> float:
-        value = trial.suggest_int("a", 0, 5) + trial.suggest_int("b", 0, 5)
-        for step in range(1, 10):
-            trial.report(value + 1 / step, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return value
+        return reported(trial, trial.suggest_int("a", 0, 5) + trial.suggest_int("b", 0, 5))
 
     sampler = tiny_sampler()
     pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)

@@ -142,9 +142,7 @@ def kernel_that_raises(trial: Trial) -> float:
 
 @pytest.mark.parametrize("objective", [nan_for_lbfgs, kernel_that_raises])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_fails_before_it_asks_for_more_is_tried_twice_at_most(
-    seed: int, objective: Objective
-) -> None:
+def test_what_fails_before_it_asks_for_more_is_tried_twice_at_most(seed, objective) -> None:
     study = run_study(tiny_sampler(seed=seed), objective, 30)
     assert sum(trial.state is TrialState.FAIL for trial in study.trials) in (1, 2)
 

@@ -12,27 +12,16 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import Trial, TrialState
 from optuna_worker import optimized, small_objective, tiny_sampler
 from presets import TINY
+from spies import spy
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna.attributes import explanation_of
 from dre_plugins.adapters.optuna.conversion import learnt_space
-from dre_plugins.recommend import Recommender, Suggestion
+from dre_plugins.recommend import Recommender
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Ordinal
 
 N_STARTUP = 4  # of tiny_sampler
-
-
-class Counted(DRESampler):
-    """Remember which parameters were not sampled by the model."""
-
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self.independent: list[tuple[int, str]] = []
-
-    def sample_independent(self, study: Any, trial: Any, param_name: str, *rest: Any) -> Any:
-        self.independent.append((trial.number, param_name))
-        return super().sample_independent(study, trial, param_name, *rest)
 
 
 def sources(study: optuna.Study) -> list[str]:
@@ -58,20 +47,18 @@ def svm_or_forest(trial: Trial) -> float:
 
 
 def test_conditional_parameters_are_sampled_by_the_model(caplog: pytest.LogCaptureFixture) -> None:
-    sampler = Counted(seed=1, settings=Settings(preset=TINY))
-    study = optimized(sampler, svm_or_forest, 25)
-    later = study.trials[10:]
-    n_asked = sum(len(trial.params) for trial in later)
-    n_independent = sum(number >= 10 for number, _ in sampler.independent)
-    assert n_independent <= 0.1 * n_asked, (n_independent, n_asked)
+    sampler = DRESampler(seed=1, settings=Settings(preset=TINY))
+    study = optimized(sampler, svm_or_forest, 10)
+    n_early = sampler.stats["independent"]
+    study.optimize(svm_or_forest, n_trials=15)
+    n_asked = sum(len(trial.params) for trial in study.trials[10:])
+    assert sampler.stats["independent"] - n_early <= 0.1 * n_asked
     assert set(sources(study)[10:]) <= {"model", "exploration"}
     warned = messages(caplog, logging.WARNING)
     assert len(warned) == len(set(warned)) <= 6
 
 
-def test_a_new_parameter_is_warned_of_once_and_then_modelled(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_new_parameter_is_warned_of_once_and_then_modelled(caplog) -> None:
     def objective(trial: Trial) -> float:
         value = trial.suggest_float("x", 0, 1)
         if trial.number >= 8:
@@ -128,10 +115,10 @@ def test_a_widened_range_keeps_what_was_learnt() -> None:
     def objective(trial: Trial, high: float) -> float:
         return abs(trial.suggest_float("x", 0, high) - 0.8)
 
-    sampler = Counted(seed=0)
+    sampler = DRESampler(seed=0)
     study = optimized(sampler, lambda trial: objective(trial, 1.0), 20)
     study.optimize(lambda trial: objective(trial, 5.0), n_trials=12)
-    assert sampler.independent == [(0, "x")]
+    assert sampler.stats["independent"] == 1  # of trial 0
     later = [trial.params["x"] for trial in study.trials[20:]]
     # Later turns may look elsewhere, as nothing is left to gain there.
     assert abs(later[0] - 0.8) < 0.01
@@ -163,16 +150,8 @@ def test_a_parameter_may_have_a_range_for_each_branch() -> None:
     assert sum(trial.value for trial in study.trials[-5:]) < 0.1
 
 
-def test_several_parameters_out_of_their_ranges_are_chosen_again_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    suggest, n_calls = Recommender.suggest, Counter[int]()
-
-    def counted(self: Recommender, *given: Any, index: int, **more: Any) -> list[Suggestion]:
-        n_calls[index] += 1
-        return suggest(self, *given, index=index, **more)
-
-    monkeypatch.setattr(Recommender, "suggest", counted)
+def test_several_parameters_out_of_their_ranges_are_chosen_again_at_once(monkeypatch) -> None:
+    suggest = spy(monkeypatch, Recommender, "suggest")
 
     def objective(trial: Trial) -> float:
         low = {"a": -5.0, "b": -2.0}[trial.suggest_categorical("branch", ["a", "b"])]
@@ -181,6 +160,7 @@ def test_several_parameters_out_of_their_ranges_are_chosen_again_at_once(
     study = optimized(DRESampler(seed=1), objective, 30)
     stats = study.sampler.stats
     assert stats["independent"] <= 24 and stats["suggestions"] == 29 and not stats["fallbacks"]
+    n_calls = Counter(call.kwargs["index"] for call in suggest.call_args_list)
     assert max(n_calls[number] for number in range(20, 30)) == 2
     assert study.best_value < 0.05
 
@@ -290,22 +270,6 @@ def test_both_ways_of_ask_and_tell() -> None:
 
 
 # --- pruners and other samplers ----------------------------------------------------------------
-
-
-def test_partially_fixed() -> None:
-    study = optimized(tiny_sampler(), objective_of_space, 8)
-    fixed = {"kind": "b"}
-    study.sampler = optuna.samplers.PartialFixedSampler(fixed, study.sampler)
-    study.optimize(objective_of_space, n_trials=22)
-    assert {trial.params["kind"] for trial in study.trials[8:]} == {"b"}
-    assert set(sources(study)[8:]) <= {"model", "exploration"}
-
-
-def test_a_study_may_change_its_sampler_midway() -> None:
-    study = optimized(optuna.samplers.TPESampler(seed=0), objective_of_space, 6)
-    study.sampler = tiny_sampler()
-    study.optimize(objective_of_space, n_trials=2)
-    assert sources(study)[6:] == ["model"] * 2
 
 
 def test_mixed_up_choices_of_one_true_and_nan_are_all_tried() -> None:

@@ -120,9 +120,7 @@ def test_values_are_those_of_the_trials_where_ranges_have_moved() -> None:
         assert found.configuration == pytest.approx(trial.params)
 
 
-def test_study_storage_url_and_lists_of_them_are_the_same_and_left_alone(
-    url: str, tmp_path: Path
-) -> None:
+def test_study_storage_url_and_lists_of_them_are_the_same_and_left_alone(url, tmp_path) -> None:
     study = filled(url, "first", n=4)
     before = (tmp_path / "studies.db").read_bytes()
     metadata = metadata_from_studies(url)
@@ -215,9 +213,7 @@ def test_a_file_may_be_named_in_all_ways_of_a_url(tmp_path: Path, url: str) -> N
 @pytest.mark.parametrize(
     ("content", "error"), [(b"no database" * 100, "DatabaseError"), (b"", "OperationalError")]
 )
-def test_a_file_without_studies_is_named_and_left_alone(
-    tmp_path: Path, content: bytes, error: str
-) -> None:
+def test_a_file_without_studies_is_named_and_left_alone(tmp_path, content, error) -> None:
     path = tmp_path / "bad.db"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"bad\.db.*{error}"):

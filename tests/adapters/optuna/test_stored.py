@@ -35,9 +35,7 @@ def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.filterwarnings("ignore:Fixed parameter")
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 1e308, -7, "0.5", True])
-def test_an_enqueued_value_of_any_kind_ends_no_study(
-    caplog: pytest.LogCaptureFixture, storage: Any, value: Any
-) -> None:
+def test_an_enqueued_value_of_any_kind_ends_no_study(caplog, storage: Any, value: Any) -> None:
     study = optimized(tiny_sampler(n_startup_trials=2), line, 3, storage=storage)
     study.enqueue_trial({"x": value})
     study.optimize(line, n_trials=3)
@@ -135,9 +133,7 @@ def test_constraints_beyond_the_floats(huge: int) -> None:
     assert stored == [math.inf if huge > 0 else -math.inf]
 
 
-def test_constraints_that_a_storage_refuses_are_remembered(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_constraints_that_a_storage_refuses_are_remembered(monkeypatch, caplog) -> None:
     def run(is_refused: bool) -> optuna.Study:
         sampler = tiny_sampler(constraints_func=lambda trial: [trial.params["x"] - 0.3])
         study = optuna.create_study(sampler=sampler, direction="maximize")

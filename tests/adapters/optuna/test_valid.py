@@ -2,23 +2,19 @@
 
 import math
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 from optuna_worker import optimized, params_of
-from presets import TINY
+from presets import FAST
 from small_spaces import is_shared, rising
 
-from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.rules import RuleError
 
 optuna = pytest.importorskip("optuna")
 
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
-
-FAST = Settings(preset=replace(TINY, universal_turns=True))
 
 
 def leaves(trial: Any) -> float:

@@ -57,9 +57,7 @@ NUMBERS: list[tuple[Any, Domain, float | None]] = [  # domain of Ray, ours, step
 
 
 @pytest.mark.parametrize(("domain", "expected", "step"), NUMBERS, ids=label_of)
-def test_numbers_have_their_domain_their_type_and_their_grid(
-    domain: Any, expected: Domain, step: float | None
-) -> None:
+def test_numbers_have_their_domain_their_type_and_their_grid(domain, expected, step) -> None:
     converted = domain_of("x", domain)
     assert type(converted) is type(expected) and converted.n_values == expected.n_values
     if isinstance(expected, Float):  # 9 * 0.1 is not quite 0.9
@@ -279,9 +277,7 @@ def test_nested_and_flat_configurations_are_read_back() -> None:
     ],
     ids=label_of,
 )
-def test_points_may_be_nested_flat_and_partial(
-    point: dict[str, Any], expected: dict[str, Any]
-) -> None:
+def test_points_may_be_nested_flat_and_partial(point, expected) -> None:
     before = copy.deepcopy(point)
     assert ParamSpace.of(EVERYTHING).to_configuration(point) == expected
     assert point == before

@@ -1,13 +1,11 @@
 """What `DRESearch` says of where its configurations come from."""
 
-import math
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ray import tune
-from ray.tune.search import ConcurrencyLimiter
 from ray_tune_worker import result, tiny_search
 
 from dre_plugins.adapters.ray_tune import DRESearch
@@ -26,20 +24,6 @@ def run(search: Any, n: int) -> list[str]:
     return ids
 
 
-def test_trials_may_fail_and_end_in_another_order() -> None:
-    search = search_of()
-    run(search, 5)
-    for trial_id in ("a", "b", "c"):
-        search.suggest(trial_id)
-    before = {trial_id: search.explain(trial_id) for trial_id in "abc"}
-    # Two of the predicted ranks are equal on some processors.
-    assert len(set(before.values())) == 3
-    search.on_trial_complete(trial_id="c", error=True)
-    search.on_trial_complete(trial_id="a", result={"loss": math.nan})
-    search.on_trial_complete(trial_id="b", result={"loss": 1.0})
-    assert {trial_id: search.explain(trial_id) for trial_id in "abc"} == before
-
-
 def test_a_search_that_was_restored_says_the_same(tmp_path: Path) -> None:
     search = search_of()
     ids = run(search, 6)
@@ -55,12 +39,6 @@ def test_a_search_that_was_restored_says_the_same(tmp_path: Path) -> None:
     restored.on_trial_result(trial_id="foreign", result=result(1.0, config={"z": 1}))
     assert restored.explain("later") == restored.explain("foreign") == Explanation("unknown")
     assert restored.explain(ids[5]).source == "model"
-
-
-def test_behind_a_limiter() -> None:
-    search = search_of()
-    ids = run(ConcurrencyLimiter(search, max_concurrent=2), 5)
-    assert search.explain(ids[4]).source == "model"
 
 
 def test_no_such_trial() -> None:

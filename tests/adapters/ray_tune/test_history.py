@@ -24,8 +24,7 @@ search_of = partial(worker.tiny_search, metric="loss", mode="min")
 
 
 def report(iteration: int, loss: float = 1.0, **others: Any) -> dict[str, Any]:
-    times = {"training_iteration": iteration, "time_total_s": float(iteration)}
-    return {**times, "loss": loss, **others}
+    return worker.result(loss, iteration, **others)
 
 
 def end_at(search: DRESearch, trial_id: str, n: int, **others: Any) -> None:

@@ -29,15 +29,6 @@ PLAIN = tune.uniform(0, 1)
 # ---- the space
 
 
-def test_suggestions_are_configurations_of_the_space() -> None:
-    search = begun()
-    for config in run(search, 12, lambda config: config["x"]):
-        assert list(config) == ["x", "n", "constant"] and list(config["n"]) == ["z"]
-        assert type(config["x"]) is float and 0 <= config["x"] <= 1
-        assert type(config["n"]["z"]) is int and 0 <= config["n"]["z"] < 5
-    assert search.stats == {"suggestions": 12, "random": 4, "model": 8}
-
-
 def test_functions_to_choose_from_survive() -> None:
     space = {"f": tune.choice([len, abs, lambda x: x]), "x": tune.uniform(0, 1), "g": max}
     search = tiny_search(space=space, metric="loss", mode="min")
@@ -58,11 +49,6 @@ def test_a_state_before_the_set_up_keeps_points_and_seed() -> None:
     for search in (again, expected):
         search.set_search_properties(None, None, SPACE)
     assert run(again, 5, lambda c: c["x"]) == run(expected, 5, lambda c: c["x"])
-
-
-def test_the_space_may_be_given_to_the_constructor() -> None:
-    search = tiny_search(space=SPACE, metric="loss", mode="min")
-    assert run(search, 8, lambda c: c["x"]) == run(begun(), 8, lambda c: c["x"])
 
 
 def test_metric_and_mode_may_be_given_in_either_place() -> None:
@@ -98,9 +84,7 @@ def test_metric_and_mode_may_be_given_in_either_place() -> None:
         ({}, ("loss", "smallest"), "mode must be 'min' or 'max', got 'smallest'"),
     ],
 )
-def test_a_wrong_objective_is_refused_at_set_up(
-    arguments: dict[str, Any], given: tuple[Any, Any], message: str
-) -> None:
+def test_a_wrong_objective_is_refused_at_set_up(arguments, given, message) -> None:
     with pytest.raises(ValueError, match=message):
         tiny_search(**arguments).set_search_properties(*given, SPACE)
 
@@ -254,9 +238,7 @@ def test_suggestions_depend_on_the_seed_only() -> None:
     assert search.suggest("a") == search.suggest("a") != search.suggest("b")
 
 
-def test_a_finite_space_ends_the_search_when_it_is_used_up(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_finite_space_ends_the_search_when_it_is_used_up(caplog) -> None:
     caplog.set_level(logging.INFO, logger="ray.tune.dre_plugins")
     search = begun(SMALL_SPACE)
     configs = run(search, 18, lambda config: config["y"])

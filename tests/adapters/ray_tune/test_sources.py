@@ -222,9 +222,7 @@ def test_values_that_do_not_fit_a_given_space_are_counted(tmp_path: Path) -> Non
     assert metadata.skipped == {"trials without a fitting 'layers', such as 'big'": 1}
 
 
-def test_a_space_of_no_trial_is_an_error_and_of_some_tasks_leaves_the_others_out(
-    tmp_path: Path,
-) -> None:
+def test_a_space_of_no_trial_is_an_error_and_of_some_tasks_leaves_the_others_out(tmp_path) -> None:
     written(tmp_path / "one", "a", {"model": {"lr": 0.1}}, [report(1.0)])
     written(tmp_path / "two", "b", {"depth": 3}, [report(1.0)])
     options: dict[str, Any] = {"metric": "loss", "mode": "min"}
@@ -286,9 +284,7 @@ def test_a_pickle_in_a_folder_is_not_loaded(tmp_path: Path) -> None:
         ({"metric": "speed"}, r"metric 'speed'.*\['loss'\]"),
     ],
 )
-def test_wrong_arguments_are_named(
-    tmp_path: Path, arguments: dict[str, Any], message: str
-) -> None:
+def test_wrong_arguments_are_named(tmp_path, arguments: dict[str, Any], message: str) -> None:
     written(tmp_path, "a", {"x": 0.5}, [{**report(1.0), "config": {"x": 0.5}}])
     arguments = {"results": tmp_path, "metric": "loss", "mode": "min", **arguments}
     with pytest.raises(ValueError, match=message):

@@ -114,9 +114,7 @@ def test_a_trial_whose_failure_was_missed_has_failed_whatever_it_reported(tmp_pa
     assert again.study.best.value is not None and again.study.best.value > -99.0
 
 
-def test_trials_stopped_with_the_experiment_count_by_their_reports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trials_stopped_with_the_experiment_count_by_their_reports(tmp_path, monkeypatch) -> None:
     """Ray does not say so to a search; one without a report is suggested to another trial.
 
     Nor does a `ConcurrencyLimiter` tell that what crashed and was restarted ended well, as t5.
@@ -235,9 +233,7 @@ def test_repeats_count_where_they_may_have_been_suggested(tmp_path: Path) -> Non
     assert len(restored(tmp_path, trials, search).study.trials) == len(search.study.trials) + 1
 
 
-def test_a_trial_that_took_over_after_the_state_is_known_by_its_configuration(
-    tmp_path: Path,
-) -> None:
+def test_a_trial_that_took_over_after_the_state_is_known_by_its_configuration(tmp_path) -> None:
     search, trials = known_to_ray(3, 1)
     trials["t9"] = trials.pop("t3")  # Ray has forgotten t3, whose configuration was given again
     again = restored(tmp_path, trials, search)
@@ -328,9 +324,7 @@ def test_states_of_others_are_refused(tmp_path: Path) -> None:
         DRESearch().restore(str(tmp_path / "newer"))
 
 
-def test_a_torn_state_falls_back_to_the_one_before(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_torn_state_falls_back_to_the_one_before(tmp_path, caplog) -> None:
     """As Ray leaves it: it copies file by file, and was killed while it copied the newest."""
     staging, storage = tmp_path / "staging", tmp_path / "storage"
     search = worker.tiny_search(space=worker.MIXED_SPACE, metric="loss", mode="min")

@@ -251,9 +251,7 @@ def test_optuna_search_takes_the_sampler(fit: Callable[..., Any]) -> None:
 # ---- trials that go wrong
 
 
-def test_trials_that_crash_or_report_nothing_of_use(
-    fit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trials_that_crash_or_report_nothing_of_use(fit: Callable[..., Any], monkeypatch) -> None:
     # Otherwise Ray itself ends the run at the first result without the metric.
     monkeypatch.setenv("TUNE_DISABLE_STRICT_METRIC_CHECKING", "1")
 

@@ -76,9 +76,7 @@ REFUSED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(
     ("kind", "arguments"), [(DRESearcher, ()), (DRE, ("loss",)), (ASHADRE, ("loss", "epoch", 9))]
 )
-def test_what_cannot_be_searched_is_refused_at_once(
-    domain: Any, message: str, kind: Any, arguments: tuple[Any, ...]
-) -> None:
+def test_what_cannot_be_searched_is_refused_at_once(domain, message, kind, arguments) -> None:
     with pytest.raises(UnsupportedDomainError, match=rf"(?s)'x'.*({message})"):
         kind({"x": domain, "y": cs.uniform(0, 1)}, *arguments)
 
@@ -99,9 +97,7 @@ POINTS: list[tuple[Any, Any, Any]] = [
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("domain", "given", "expected"), POINTS, ids=label_of)
-def test_points_become_what_the_scheduler_hands_out(
-    domain: Any, given: Any, expected: Any
-) -> None:
+def test_points_become_what_the_scheduler_hands_out(domain, given, expected) -> None:
     space = {"x": domain, "y": cs.randint(0, 9), "c": 3}
     point = {"x": given, "y": 4, "c": 3}
     config = config_of(DRE(space, "loss", points_to_evaluate=[point]))

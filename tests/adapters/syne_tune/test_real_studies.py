@@ -40,9 +40,7 @@ def test_limits_are_learnt() -> None:
 
 
 @pytest.mark.parametrize("make", [DRE, partial(ASHADRE, time_attr="epoch", max_t=9)])
-def test_a_limit_on_what_is_not_reported_ends_nothing(
-    make: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_limit_on_what_is_not_reported_ends_nothing(make: Any, caplog) -> None:
     limited = make(SPACE, "gain", constraints={"memory": 1.0, "size": 9.0}, **OPTIONS)
     run(limited)
     assert limited.searcher.stats["model"] == 10

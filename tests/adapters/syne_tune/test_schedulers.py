@@ -150,7 +150,7 @@ def test_the_seed_decides(scheduler: Callable[..., TrialScheduler]) -> None:
     runs = [Loop(scheduler(random_seed=seed)).run(12) for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
     assert scheduler(random_seed=None).random_seed != scheduler(random_seed=None).random_seed
-    assert scheduler(random_seed=7).searcher.random_seed == 7
+    assert scheduler(random_seed=np.int64(7)).searcher.random_seed == 7
     assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
 
 
@@ -181,9 +181,7 @@ def test_maximising_is_minimising_the_negative(kind: Callable[..., TrialSchedule
 
 
 @ours
-def test_reports_without_the_metric_are_ignored(
-    name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_reports_without_the_metric_are_ignored(name: str, caplog) -> None:
     def report(trial: Trial, epoch: int) -> Any:
         full = {"epoch": epoch, "loss": loss_of(trial.config, epoch), "st_worker_time": 1.0}
         if trial.trial_id == 0 or (trial.trial_id == 1 and epoch == 9):

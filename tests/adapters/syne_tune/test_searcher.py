@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import dill
-import numpy as np
 import pytest
 from syne_tune import config_space as cs
 from syne_tune_loop import searcher_of, states
@@ -77,17 +76,6 @@ def test_points_come_first_in_order_also_partial_ones(caplog: pytest.LogCaptureF
     assert points[1] == {"layers": 5}
 
 
-def test_a_seed_makes_runs_equal_and_no_seed_makes_them_differ() -> None:
-    assert run(searcher_of(random_seed=5), 30) == run(searcher_of(random_seed=5), 30)
-    assert run(searcher_of(random_seed=5), 3) != run(searcher_of(random_seed=6), 3)
-    state = np.random.get_state()[1].tolist()  # noqa: NPY002
-    assert run(searcher_of(random_seed=None), 5) != run(searcher_of(random_seed=None), 5)
-    assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
-    assert searcher_of(random_seed=np.int64(7)).random_seed == 7
-    with pytest.raises(ValueError, match=r"random_seed must be a non-negative integer.*-1"):
-        searcher_of(random_seed=-1)
-
-
 # ---- which trial is which
 
 
@@ -128,9 +116,7 @@ def test_trials_that_were_never_suggested_count_as_evaluated() -> None:
     assert len(rest) == len({*rest}) == 17 and ("x", 3) not in rest
 
 
-def test_what_cannot_belong_to_the_space_is_left_out_with_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_what_cannot_belong_to_the_space_is_left_out_with_a_warning(caplog) -> None:
     searcher = searcher_of(GRID)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):

@@ -16,7 +16,6 @@ from syne_tune_rows import KNOWING, SPACE, evaluations
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.syne_tune import (
     ASHADRE,
-    DRE,
     DRESearcher,
     DRETransfer,
     metadata_from_experiments,
@@ -124,13 +123,3 @@ def test_what_was_read_before_cannot_be_read_otherwise() -> None:
     # Those of a scheduler are for its own trials.
     limited = DRETransfer(SPACE, "loss", read, constraints={"size": 1.0}, **KNOWING)
     assert best_of(limited) == best_of(DRETransfer(SPACE, "loss", past, **KNOWING))
-
-
-@pytest.mark.usefixtures("small_priors")
-def test_other_names_are_joined_by_a_mapping() -> None:
-    prior = prior_from_evaluations({"t": evaluations()}, "loss")
-    renamed = {"rate": SPACE["lr"], "blocks": SPACE["layers"], "f": SPACE["act"]}
-    mapping = {"rate": "lr", "blocks": "layers", "f": "act"}
-    wanted = best_of(DRE(SPACE, "loss", prior=prior, random_seed=0))
-    config = best_of(DRE(renamed, "loss", prior=prior.with_mapping(mapping), random_seed=0))
-    assert {mapping[name]: value for name, value in config.items()}.items() <= wanted.items()

@@ -7,27 +7,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import syne_tune_rows as rows
+from marks import of_tuners
 from syne_tune import Tuner, config_space as cs
 from syne_tune.backend import LocalBackend
 from syne_tune.backend.simulator_backend.simulator_backend import SimulatorBackend
 from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCallback
 from syne_tune.backend.trial_status import Status
-from syne_tune.optimizer.scheduler import TrialScheduler
-from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
-from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
-from syne_tune.optimizer.schedulers.searchers.last_value_multi_fidelity_searcher import (
-    LastValueMultiFidelitySearcher,
-)
-from syne_tune.optimizer.schedulers.searchers.multi_fidelity_searcher import (
-    IndependentMultiFidelitySearcher,
-)
 from syne_tune.results_callback import StoreResultsCallback
-from syne_tune_rows import FINITE, KNOWING, OPTIONS, SETTINGS
+from syne_tune_loop import SCHEDULERS
+from syne_tune_rows import FINITE, KNOWING, OPTIONS
 from syne_tune_tuning import SPACE, TRAIN, SaveOften, configs_of, descent, ended, reap, tuned
 
 from dre_plugins import Memory
@@ -36,12 +29,7 @@ from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.memory.records import read_study
 from dre_plugins.recommend import TrialState
 
-pytestmark = [
-    pytest.mark.usefixtures("folder"),
-    pytest.mark.syne_tune,
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore"),  # warnings of Syne Tune and pandas about themselves
-]
+pytestmark = [*of_tuners("syne_tune", 600), pytest.mark.usefixtures("folder")]
 
 
 # ---- schedulers
@@ -52,41 +40,21 @@ class SaveAndLoad(SaveOften):
 
     def on_trial_result(self, **arguments: Any) -> None:
         super().on_trial_result(**arguments)
-        loaded = Tuner.load(str(self.tuner.tuner_path))
-        assert type(loaded.scheduler) is type(self.tuner.scheduler)
-        if isinstance(getattr(loaded.scheduler, "searcher", None), DRESearcher):
-            assert loaded.scheduler.searcher.trials == self.tuner.scheduler.searcher.trials
+        loaded, scheduler = Tuner.load(str(self.tuner.tuner_path)).scheduler, self.tuner.scheduler
+        assert type(loaded) is type(scheduler)
+        if isinstance(getattr(loaded, "searcher", None), DRESearcher):
+            assert loaded.searcher.trials == scheduler.searcher.trials
+            last = len(scheduler.searcher.trials) - 1
+            assert loaded.searcher.study.explain(last) == scheduler.searcher.study.explain(last)
 
 
-def asha(searcher: Any) -> AsynchronousSuccessiveHalving:
-    return AsynchronousSuccessiveHalving(
-        SPACE, "loss", searcher=searcher, time_attr="epoch", max_t=4, random_seed=0
-    )
-
-
-def by_class(wrapper: Any) -> Any:
-    return wrapper(SPACE, random_seed=0, searcher=DRESearcher, searcher_kwargs=dict(SETTINGS))
-
-
-SCHEDULERS: dict[str, Callable[[], TrialScheduler]] = {
-    "DRE": lambda: DRE(SPACE, "loss", **OPTIONS),
-    "ASHADRE": lambda: ASHADRE(SPACE, "loss", "epoch", 4, **OPTIONS),
-    "ASHADRE, 2 brackets": lambda: ASHADRE(SPACE, "loss", "epoch", 4, brackets=2, **OPTIONS),
-    "AsynchronousSuccessiveHalving": lambda: asha(DRESearcher(SPACE, **OPTIONS)),
-    "MedianStoppingRule": lambda: MedianStoppingRule(
-        DRE(SPACE, "loss", **OPTIONS), time_attr="epoch", random_seed=0
-    ),
-    "LastValue": lambda: asha(by_class(LastValueMultiFidelitySearcher)),
-    "Independent": lambda: asha(by_class(IndependentMultiFidelitySearcher)),
-}
-
-
+@pytest.mark.usefixtures("small_priors")
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_every_scheduler_runs_and_can_be_saved_at_any_time(name: str) -> None:
-    saving = SaveAndLoad()
-    tuner = tuned(SCHEDULERS[name](), descent, 8, callbacks=[saving, StoreResultsCallback()])
+    saving, scheduler = SaveAndLoad(), SCHEDULERS[name](rows.SPACE)
+    tuner = tuned(scheduler, descent, 8, callbacks=[saving, StoreResultsCallback()])
     assert len(saving.saved) >= 8
-    assert tuner.best_config()[1].keys() == SPACE.keys()
+    assert tuner.best_config()[1].keys() == rows.SPACE.keys()
     text = (tuner.tuner_path / "metadata.json").read_text()
     assert json.loads(text)["metric_mode"] == "min"
 
@@ -98,15 +66,6 @@ def test_an_experiment_teaches_the_next_one(folder: Path) -> None:
     best = min(descent(config)[-1]["loss"] for config in configs_of(first)[:25])
     second = DRETransfer(SPACE, "loss", folder / "first", **KNOWING)
     assert descent(second.suggest().config)[-1]["loss"] <= 1.5 * best
-
-
-def test_trials_of_a_tuner_are_explained_also_when_it_is_loaded() -> None:
-    tuner = tuned(DRE(SPACE, "loss", points_to_evaluate=[{}], **OPTIONS), descent, 8)
-    loaded = Tuner.load(str(tuner.tuner_path)).scheduler
-    explained = [tuner.scheduler.explain(trial_id) for trial_id in range(8)]
-    assert explained[0].source == "enqueued"
-    assert {explanation.source for explanation in explained[1:]} == {"random", "model"}
-    assert [loaded.explain(trial_id) for trial_id in range(8)] == explained
 
 
 def test_trials_that_run_when_a_tuner_ends_are_in_the_memory(tmp_path: Path) -> None:
@@ -189,9 +148,9 @@ def test_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler = ASHADRE(SPACE, "loss", "epoch", 4, reduction_factor=2, **OPTIONS)
     tuner = tuned(scheduler, backend, 3, n_workers=2, callbacks=[SimulatorCallback()])
     results = tuner.callbacks[0].dataframe()
-    for trial_id, rows in results.groupby("trial_id"):
+    for trial_id, reports in results.groupby("trial_id"):
         rungs = tuner.scheduler.searcher.trials[trial_id].rungs
-        assert dict(rungs) == dict(zip(rows.epoch, rows.loss, strict=True))
+        assert dict(rungs) == dict(zip(reports.epoch, reports.loss, strict=True))
     assert len(ended(tuner.scheduler.searcher)) >= 3
 
 
