@@ -90,7 +90,7 @@ def _train(
         path.with_suffix(REJECTED).touch()
         return
     prior = Prior.train(metadata, progress=True) if is_pretraining else Prior.of_few(metadata)
-    names = abbreviated([task.name for task in metadata])
+    names = abbreviated(sorted(task.name for task in metadata))
     prior = replace(prior, card=replace(prior.card, name=f"of the past studies {names}"))
     with write_once(path) as unfinished:
         prior.save(unfinished)
