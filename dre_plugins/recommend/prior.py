@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
-from dre_plugins.space.base import Features, Units
+from dre_plugins.space.base import Array, Features, Units
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -48,6 +48,16 @@ class AlignedPrior:
     contexts: NDArray[np.float32] | None = None
     summary: str = ""  # one line for the log: its name, and which parameters it knows
     past_studies: tuple[str, ...] = ()  # names of the user's studies that it was trained on
+
+    def scores(self, units: Units) -> Array:
+        """Return the mean score of configurations `[N, P]` over members `[N]`, larger is better.
+
+        Units are canonical coordinates.
+        """
+        import torch  # slow to import
+
+        scores = self.ensemble.scores(torch.from_numpy(self.encode(units)))
+        return scores.double().mean(0).numpy()
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ import numpy as np
 
 from dre_plugins.engine.settings import get_preset, require
 from dre_plugins.recommend import schedule
+from dre_plugins.recommend.ensemble.trust import contradict
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
@@ -74,6 +75,8 @@ class Recommender:
         logger: Logger of all messages; None takes "dre_plugins".
         rule: Which configurations may be suggested; None: all. If none with the fixed values may,
             the other values are chosen without the rule.
+        is_memory: Whether the prior was found among past studies, see `schedule`. Suggestions
+            that do without, because trials contradict it, are counted as "memory_contradicted".
 
     Raises:
         ValueError: If the seed is not a non-negative integer, the prior has no parameter in
@@ -92,6 +95,7 @@ class Recommender:
         n_objectives: int | None = None,
         logger: logging.Logger | None = None,
         rule: Rule | None = None,
+        is_memory: bool = False,
     ) -> None:
         self._logger = LOGGER if logger is None else logger
         self.rule = Rule(space, None) if rule is None else rule
@@ -114,7 +118,8 @@ class Recommender:
         may_want = has_turns or isinstance(preset, str)
         self._rules = TurnRules(
             n_startup_trials=self.settings.n_startup_trials,
-            has_prior=bool(self._priors),
+            has_prior=bool(self._priors) and not is_memory,
+            has_memory=bool(self._priors) and is_memory,
             is_universal=prior is not None and may_want,
             preset_turns=has_turns,
         )
@@ -234,7 +239,7 @@ class Recommender:
         numbers = range(index, index + 1)
         evidence, free = self._evidence(history, index), self._fixed_units({})
         batch = Batch(evidence, numbers, self.rule, free, candidates)
-        return self._surrogates(batch, self.settings.device).fitted_ensemble()
+        return self._surrogates(batch, self.settings.device, self._rules).fitted_ensemble()
 
     # ---- from a batch to choices
 
@@ -247,27 +252,40 @@ class Recommender:
         device was another one, otherwise with space-filling points.
         """
         self._count_skipped_turns(batch)
-        if not schedule.asks_model(batch.numbers, batch.evidence, self._rules):
+        is_late = batch.numbers[0] >= schedule.N_PRIOR_TRIALS
+        rules = replace(self._rules, has_memory=False) if is_late else self._rules
+        if not schedule.asks_model(batch.numbers, batch.evidence, rules):
             return self._space_filling(batch, "random")
         for device in dict.fromkeys((self.settings.device, "cpu")):
             try:
-                return self._surrogates(batch, device).choices()
+                rules = self._with_contradiction(rules, batch)
+                return self._surrogates(batch, device, rules).choices()
             except Exception as error:
                 if is_interruption(error):
                     raise
                 self._count_failure(error, device)
         return self._space_filling(batch, "fallback")
 
-    def _surrogates(self, batch: Batch, device: str) -> Surrogates:
+    def _with_contradiction(self, rules: TurnRules, batch: Batch) -> TurnRules:
+        """Return the rules with whether the trials contradict a memory; count if they do."""
+        n_uses = sum(schedule.uses_memory(number, rules) for number in batch.numbers)
+        (memory,) = self._priors if n_uses else (None,)
+        if memory is None or not contradict(batch.evidence, memory):
+            return rules
+        self.stats["memory_contradicted"] += n_uses
+        return replace(rules, is_contradicted=True)
+
+    def _surrogates(self, batch: Batch, device: str, rules: TurnRules) -> Surrogates:
         with _IMPORTING:
             if "torch" not in sys.modules:
                 self._logger.info("Importing torch for the first model, which takes some seconds.")
             from dre_plugins.recommend.surrogates import Surrogates  # imports torch
 
+        is_used = rules.has_prior or schedule.uses_memory(batch.numbers[0], rules)
         return Surrogates(
             batch,
-            self._rules,
-            priors=self._priors,
+            rules,
+            priors=self._priors if is_used else (),
             universal=self._universal,
             settings=replace(self.settings, device=device),
             seed=self.seed,

@@ -6,8 +6,8 @@ user's choices (`TurnRules`). The first row that applies decides:
 ===================  ============================================================================
 proposer             when
 ===================  ============================================================================
-``universal-prior``  Once 3 trials have ended (10 beside a trained prior): odd numbers, and all
-                     below 20 without a trained prior.
+``universal-prior``  Once 3 trials have ended (4 with a memory, 10 beside a trained prior): odd
+                     numbers, and all below 20 without a trained prior.
 ``random``           Until 10 trials have ended and values differ; never with a trained prior.
                      Points of the study's Sobol sequence, the first of which are drawn towards
                      the middle of ranges around 0 and of one that most numbers share
@@ -21,8 +21,10 @@ proposer             when
 ``model``            Otherwise: the ensemble's choice.
 ===================  ============================================================================
 
-A prior that a study has found in its memory counts only in even numbers below 10; all others are
-as without a trained prior (`memory.access`).
+A memory is a prior that the study has found among past studies. Until four trials have ended,
+even numbers below 10 are as with a trained prior, all others as without one. Then, below number
+10, the universal prior reads the memory's predictions, too. A memory that the trials contradict
+is not used (docs/decisions/memory-turns.md).
 
 If `n_startup_trials` is given, it replaces the 10 and the 3, and both models take turns from there
 on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch
@@ -45,8 +47,11 @@ N_STARTUP_TRIALS = 10
 # The universal prior is useful earlier, and better alone until the second of these numbers
 # (docs/decisions/start-up-trials.md).
 N_UNIVERSAL_STARTUP_TRIALS = 3
+# With a memory, whose own trials tell little where it misleads.
+N_MEMORY_STARTUP_TRIALS = 4
 N_BEFORE_TURNS = 20
-# A trained prior is better than the universal one until then (docs/decisions/prior-turns.md).
+# A trained prior is better than the universal one until then (docs/decisions/prior-turns.md), and
+# with a memory studies end worse from then on (docs/decisions/memory-turns.md).
 N_PRIOR_TRIALS = 10
 # In turns, one of this many suggestions comes from the universal prior.
 UNIVERSAL_EVERY = 2
@@ -76,11 +81,13 @@ DISTRUSTED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TurnRules:
-    """Hold the user's choices, as far as they decide who proposes."""
+    """Hold what decides who proposes, beside number and evidence: mostly choices of the user."""
 
     # before the ensemble proposes; None: 10, or 0 with a prior
     n_startup_trials: int | None = None
     has_prior: bool = False  # whether there is a trained prior
+    has_memory: bool = False  # whether one was found among past studies
+    is_contradicted: bool = False  # whether the trials contradict the memory
     is_universal: bool = True  # whether the universal prior is wanted
     preset_turns: bool = True  # whether the preset has turns for it
 
@@ -98,7 +105,7 @@ class TurnRules:
             return max(self.n_startup_trials or 0, N_PRIOR_TRIALS)
         if self.n_startup_trials is not None:
             return self.n_startup_trials
-        return N_UNIVERSAL_STARTUP_TRIALS
+        return N_MEMORY_STARTUP_TRIALS if self.has_memory else N_UNIVERSAL_STARTUP_TRIALS
 
     @property
     def n_before_turns(self) -> int:
@@ -122,7 +129,7 @@ def proposer_for(
     """
     if has_universal_turn(index, evidence, rules):
         return "universal-prior"
-    if not is_ensemble_ready(evidence, rules):
+    if not (has_memory_turn(index, rules) or is_ensemble_ready(evidence, rules)):
         return "random"
     if needs_contrast:
         return "contrast"
@@ -135,7 +142,8 @@ def proposer_for(
 def asks_model(numbers: Iterable[int], evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether any of the suggestions with these numbers is made by a model."""
     return is_ensemble_ready(evidence, rules) or any(
-        has_universal_turn(number, evidence, rules) for number in numbers
+        has_universal_turn(number, evidence, rules) or has_memory_turn(number, rules)
+        for number in numbers
     )
 
 
@@ -161,6 +169,17 @@ def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
 def is_universal_turn(index: int) -> bool:
     """Return whether the number belongs to the universal prior when both models take turns."""
     return index % UNIVERSAL_EVERY == UNIVERSAL_EVERY - 1
+
+
+def uses_memory(index: int, rules: TurnRules) -> bool:
+    """Return whether the suggestion with this number may use what past studies tell."""
+    return rules.has_memory and not rules.is_contradicted and index < N_PRIOR_TRIALS
+
+
+def has_memory_turn(index: int, rules: TurnRules) -> bool:
+    """Return whether the memory proposes the suggestion, if the universal prior cannot yet."""
+    is_turn = not (is_universal_turn(index) or rules.n_startup_trials)
+    return is_turn and uses_memory(index, rules)
 
 
 def is_branch_turn(index: int) -> bool:

@@ -7,7 +7,6 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,7 +102,7 @@ class AskTell(KeptTrials):
         random: a space-filling start-up point
     """
 
-    DERIVED = ("_new_recommender", "_recommender", "rule")
+    DERIVED = ("_recommender", "rule")
     is_recorded = True
 
     def __init__(
@@ -158,8 +157,7 @@ class AskTell(KeptTrials):
     def _derive(self) -> None:
         """Make the attributes that `DERIVED` names."""
         self.rule = Rule(self.space, self._valid, seed=self._seed)
-        self._new_recommender = partial(
-            Recommender,
+        self._recommender = Recommender(
             self.space,
             self._settings,
             seed=self._seed,
@@ -167,8 +165,9 @@ class AskTell(KeptTrials):
             n_objectives=len(self.directions),
             logger=self._logger,
             rule=self.rule,
+            prior=self._prior,
+            is_memory=self._remembered is not None,
         )
-        self._recommender = self._new_recommender(prior=self._prior)
         self._recommender.check_rule()
 
     @property
@@ -356,19 +355,8 @@ class AskTell(KeptTrials):
             self._memory.record(plain, lambda: made, is_stopped=is_stopped, source=source)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
-        """Return suggestions, the first ones with past studies, see `memory.access`."""
-        index, history, n_turns = len(self._trials), self.history(), count
-        suggestions: list[Suggestion] = []
-        if self._memory is not None and self._remembered is not None:
-            numbers = range(index, index + count)
-            n_turns = self._memory.turns(self._remembered, self.space, history, numbers)
-        if n_turns:
-            suggestions = self._recommender.suggest(history, n_turns, index=index, fixed=fixed)
-        if n_turns < count:
-            pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
-            suggestions += self._new_recommender(prior=UNIVERSAL).suggest(
-                [*history, *pending], count - n_turns, index=index + n_turns, fixed=fixed
-            )
+        index, history = len(self._trials), self.history()
+        suggestions = self._recommender.suggest(history, count, index=index, fixed=fixed)
         suggestions = with_favourites(suggestions, self._recommender, self._prior, history, fixed)
         for number, source in enumerate((s.source for s in suggestions), index):
             if source in ANNOUNCEMENTS:  # "<": a parameter may have the source's name

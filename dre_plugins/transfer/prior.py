@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.engine.settings import require
@@ -180,9 +179,7 @@ class Prior(PriorContent):
         Raises:
             ValueError: If the two spaces have no parameter in common.
         """
-        aligned = self.on(space)
-        scores = aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
-        return scores.double().mean(0).numpy()
+        return self.on(space).scores(units)
 
     def first_trials(self, space: SearchSpace) -> Array:
         """Return the portfolio as coordinates of a study's space `[F, P]`, see `portfolio`."""

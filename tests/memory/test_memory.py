@@ -3,6 +3,7 @@
 import logging
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -25,6 +26,7 @@ from small_priors import let_them_be_small
 
 from dre_plugins import AskTell, Memory
 from dre_plugins.memory import choices, priors
+from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.records import Recorder, read_study
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, SearchSpace
@@ -149,20 +151,27 @@ def test_the_first_trial_is_what_was_good_before(memory, caplog):
     assert min(loss(trial.configuration) for trial in study.trials) < 0.3
 
 
-def test_even_suggestions_are_those_of_a_prior_and_odd_ones_those_without(memory):
+def test_of_four_suggestions_two_are_the_memorys_and_the_universal_prior_reads_it_later(memory):
     """Whatever the trials were so far."""
     from dre_plugins import MetaDataset, Prior
 
     write_studies(memory, "ab", 20)
     tasks = [read_study(entry.files).task() for entry in memory.index().entries]
-    prior = Prior.of_few(MetaDataset.of(sorted(tasks, key=lambda task: task.name)))
-    study = tune(memory, 9)
+    tasks.sort(key=lambda task: digest_of([replace(task, name="")]))
+    prior = Prior.of_few(MetaDataset.of(tasks))
+    study = tune(memory, 11)
     assert study.stats["memory_contradicted"] == 0
-    for number in range(9):
-        without = AskTell(SPACE, seed=0, memory=False, prior="universal" if number % 2 else prior)
+    equal = []
+    for number in range(11):
+        start = {"n_startup_trials": 4} if number in (1, 3) else {}
+        start["prior"] = prior if number in (0, 2) else "universal"
+        without = AskTell(SPACE, seed=0, memory=False, **start)
         for trial in study.trials[:number]:
             without.add(trial.configuration, trial.value)
-        assert without.ask() == (number, study.trials[number].configuration)
+        equal.append(without.ask() == (number, study.trials[number].configuration))
+    assert equal == [True] * 4 + [False] * 6 + [True]
+    sources = [study.explain(number).source for number in range(11)]
+    assert sources == ["prior", "random", "model", "random", *["universal-prior"] * 7]
 
 
 def test_only_suggestions_of_past_studies_name_them_and_at_most_three(memory):
@@ -180,7 +189,7 @@ def test_of_a_batch_every_second_suggestion_is_the_memorys(memory):
     study = tune(memory, 1)
     batch = study.ask_batch(5)  # numbers 1 to 5
     sources = [study.explain(number).source for number, _ in batch]
-    assert sources == ["model", "contrast", "random", "random", "random"]
+    assert sources == ["random", "model", "random", "model", "random"]
     assert len({tuple(configuration.values()) for _, configuration in batch}) == 5
 
 

@@ -33,8 +33,9 @@ def test_the_other_studies_of_the_storage_are_learnt_from(storage, caplog):
     first = study.sampler.explain(study, 0)
     assert (first.source, first.past_studies) == ("prior", "past, running")
     for number in (0, 3):
-        # Odd suggestions are made without what was found.
-        options = {} if number % 2 else {"past_studies": [past, running]}
+        # Of the first four suggestions, odd ones are made without what was found.
+        found = {"past_studies": [past, running]}
+        options = {"n_startup_trials": 4} if number % 2 else found
         again = optuna.create_study(sampler=DRESampler(seed=0, **options))
         again.add_trials(study.trials[:number])
         again.optimize(objective, n_trials=1)
@@ -127,7 +128,7 @@ def test_optuna_trials_that_contradict_past_studies_do_without_them(memory, opti
         add_past(storage, past, 30, lambda trial: -objective(trial))
     sampler = DRESampler(seed=0, **options)
     optimize(12, storage=storage, sampler=sampler)
-    assert sampler.stats["memory_contradicted"] == 4  # numbers 2, 4, 6 and 8
+    assert sampler.stats["memory_contradicted"] == 7  # numbers 3 to 9
 
 
 @pytest.mark.parametrize("begun, n_trainings", [(9, 1), (10, 0)])

@@ -20,7 +20,7 @@ from dre_plugins.adapters.optuna.attributes import explanation_of, logger, stora
 from dre_plugins.adapters.optuna.conversion import domains_in
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, tasks_before
-from dre_plugins.memory.access import StudyMemory, count_failure, count_memory_turns
+from dre_plugins.memory.access import StudyMemory, count_failure
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header, seconds_of
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
@@ -131,7 +131,7 @@ class PriorSource:
         found = self._found.setdefault(self._identity_of(study), {})
         if names not in found:
             prior = find(space)
-            found[names] = self._whole if prior is None else StudyPrior(prior, prior)
+            found[names] = self._whole if prior is None else StudyPrior(prior, is_found=True)
         return found[names]
 
     def _finder_for(self, study: Study) -> Callable[[SearchSpace | str], Prior | None] | None:
@@ -215,22 +215,14 @@ def _in_any_zone(moment: datetime) -> str:
 class StudyPrior:
     """Hold the prior of a study, or one for each objective.
 
-    A prior of past studies that were `found` instead of given is used for some suggestions only,
-    see `count_memory_turns`.
+    It may be a prior of past studies that were found instead of given.
     """
 
-    def __init__(self, prior: LoadedPrior, found: Prior | None = None) -> None:
+    def __init__(self, prior: LoadedPrior, *, is_found: bool = False) -> None:
         self.prior = prior
-        self._found = found
+        self.is_found = is_found
         # By the names of the parameters.
         self._summaries: dict[tuple[str, ...], str] = {}
-
-    def has_turn(
-        self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
-    ) -> bool:
-        """Return whether the suggestion of a number uses the prior."""
-        found, numbers = self._found, range(number, number + 1)
-        return found is None or bool(count_memory_turns(found, space, history, numbers, stats))
 
     def summary(self, space: SearchSpace, recommender: Recommender) -> str:
         """Return a text about the parameters that the priors know; empty if they know none."""

@@ -192,10 +192,8 @@ class Suggestions:
             rule=self.rules.on(space, study, trial, others),
         )
         past = self._prior_of(study, trial, space)
-        if not past.has_turn(space, history, trial.number, stats):
-            return new(prior=UNIVERSAL)
         try:
-            return new(prior=past.prior)
+            return new(prior=past.prior, is_memory=past.is_found)
         except ValueError as error:
             if past.prior in (None, UNIVERSAL):
                 raise
