@@ -252,8 +252,7 @@ class Recommender:
         device was another one, otherwise with space-filling points.
         """
         self._count_skipped_turns(batch)
-        is_late = batch.numbers[0] >= schedule.N_PRIOR_TRIALS
-        rules = replace(self._rules, has_memory=False) if is_late else self._rules
+        rules = self._rules
         if not schedule.asks_model(batch.numbers, batch.evidence, rules):
             return self._space_filling(batch, "random")
         for device in dict.fromkeys((self.settings.device, "cpu")):

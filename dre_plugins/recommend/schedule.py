@@ -6,8 +6,8 @@ user's choices (`TurnRules`). The first row that applies decides:
 ===================  ============================================================================
 proposer             when
 ===================  ============================================================================
-``universal-prior``  Once 3 trials have ended (4 with a memory, 10 beside a trained prior): odd
-                     numbers, and all below 20 without a trained prior.
+``universal-prior``  Once 3 trials have ended (10 beside a trained prior): odd numbers, and all
+                     below 20 without a trained prior.
 ``random``           Until 10 trials have ended and values differ; never with a trained prior.
                      Points of the study's Sobol sequence, the first of which are drawn towards
                      the middle of ranges around 0 and of one that most numbers share
@@ -21,10 +21,10 @@ proposer             when
 ``model``            Otherwise: the ensemble's choice.
 ===================  ============================================================================
 
-A memory is a prior that the study has found among past studies. Until four trials have ended,
+A memory is a prior that the study has found among past studies. Until three trials have ended,
 even numbers below 10 are as with a trained prior, all others as without one. Then, below number
 10, the universal prior reads the memory's predictions, too. A memory that the trials contradict
-is not used (docs/decisions/memory-turns.md).
+is not used (lab/2026-11-29-memory-turns.md).
 
 If `n_startup_trials` is given, it replaces the 10 and the 3, and both models take turns from there
 on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch
@@ -47,11 +47,9 @@ N_STARTUP_TRIALS = 10
 # The universal prior is useful earlier, and better alone until the second of these numbers
 # (docs/decisions/start-up-trials.md).
 N_UNIVERSAL_STARTUP_TRIALS = 3
-# With a memory, whose own trials tell little where it misleads.
-N_MEMORY_STARTUP_TRIALS = 4
 N_BEFORE_TURNS = 20
 # A trained prior is better than the universal one until then (docs/decisions/prior-turns.md), and
-# with a memory studies end worse from then on (docs/decisions/memory-turns.md).
+# with a memory studies end worse from then on (lab/2026-11-25-memory-later-turns.md).
 N_PRIOR_TRIALS = 10
 # In turns, one of this many suggestions comes from the universal prior.
 UNIVERSAL_EVERY = 2
@@ -105,7 +103,7 @@ class TurnRules:
             return max(self.n_startup_trials or 0, N_PRIOR_TRIALS)
         if self.n_startup_trials is not None:
             return self.n_startup_trials
-        return N_MEMORY_STARTUP_TRIALS if self.has_memory else N_UNIVERSAL_STARTUP_TRIALS
+        return N_UNIVERSAL_STARTUP_TRIALS
 
     @property
     def n_before_turns(self) -> int:

@@ -72,12 +72,12 @@ def test_all_brackets_of_hyperband_are_recorded_as_one_study(memory):
 
 def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
     write_studies(memory, "abc", 30)
-    study = optimize(6, memory=memory)
+    study = optimize(4, memory=memory)
     first = study.sampler.explain(study, 0)
     assert first.source == "prior"
     assert first.past_studies == f"c ({DAY}), b ({DAY}), a ({DAY})"
     assert str(first).endswith(f"; learnt from {first.past_studies}")
-    assert min(trial.value for trial in study.trials) < 0.3
+    assert study.trials[0].value < 0.4
     assert study.sampler.stats["past_studies"] == 3
     assert study.sampler.stats["memory_errors"] == 0
 

@@ -32,10 +32,9 @@ def test_the_other_studies_of_the_storage_are_learnt_from(storage, caplog):
     assert sum("Learning from" in message for message in caplog.messages) == 1
     first = study.sampler.explain(study, 0)
     assert (first.source, first.past_studies) == ("prior", "past, running")
-    for number in (0, 3):
-        # Of the first four suggestions, odd ones are made without what was found.
-        found = {"past_studies": [past, running]}
-        options = {"n_startup_trials": 4} if number % 2 else found
+    for number in (0, 1):
+        # Until three trials have ended, odd suggestions are made without what was found.
+        options = {} if number % 2 else {"past_studies": [past, running]}
         again = optuna.create_study(sampler=DRESampler(seed=0, **options))
         again.add_trials(study.trials[:number])
         again.optimize(objective, n_trials=1)
@@ -128,7 +127,7 @@ def test_optuna_trials_that_contradict_past_studies_do_without_them(memory, opti
         add_past(storage, past, 30, lambda trial: -objective(trial))
     sampler = DRESampler(seed=0, **options)
     optimize(12, storage=storage, sampler=sampler)
-    assert sampler.stats["memory_contradicted"] == 7  # numbers 3 to 9
+    assert sampler.stats["memory_contradicted"] == 8  # numbers 2 to 9
 
 
 @pytest.mark.parametrize("begun, n_trainings", [(9, 1), (10, 0)])
