@@ -47,8 +47,8 @@ class Explanation:
         n_reference: Number of reference points; None unless a model chose.
         prior_weight: Share of the ensemble's members that came from the prior, from 0 to 1; None
             without an ensemble or a prior.
-        past_studies: Names of the past studies that the prior was trained on, the first three,
-            with dates if they are of a memory; None without any.
+        past_studies: Names of the past studies of the prior that proposed it, or was read by the
+            universal prior: the first three, with dates if they are of a memory; None without any.
         expected_cost: Expected cost of the trial, in the unit of the observed costs; None if
             unknown.
     """

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
+from dre_plugins.recommend.explanation import abbreviated
 from dre_plugins.space.base import Array, Features, Units
 from dre_plugins.space.search_space import SearchSpace
 
@@ -126,6 +128,12 @@ def aligned(
     parts = prior if isinstance(prior, (list, tuple)) else (prior,)
     on_space = tuple(None if part is None else part.on(space) for part in parts)
     return on_space if any(part is not None for part in on_space) else ()
+
+
+def past_studies_of(priors: Sequence[AlignedPrior | None]) -> str | None:
+    """Return the names of the past studies of priors as a text, None without any."""
+    names = [prior.past_studies for prior in priors if prior is not None]
+    return abbreviated([*dict.fromkeys(chain.from_iterable(names))]) or None
 
 
 def fits(prior: PriorLike, space: SearchSpace) -> bool:

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
-from dre_plugins.recommend.explanation import Explanation, abbreviated
-from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.prior import AlignedPrior, past_studies_of
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, evolved
 from dre_plugins.space.base import Units
@@ -38,8 +38,7 @@ class EnsembleProposer:
         self._evidence = ensemble.evidence
         self._search = ensemble.search
         self._priors = [prior for prior in priors if prior is not None]
-        past = dict.fromkeys(name for prior in self._priors for name in prior.past_studies)
-        self._past_studies = abbreviated([*past]) or None
+        self._past_studies = past_studies_of(priors)
         self._has_one_prior = len(priors) == 1
         self._rng = rng
         self._pool: CandidatePool | None = None  # of the last choice, until the next fit

@@ -13,6 +13,7 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.gain_weights import GainWeights
+from dre_plugins.recommend.prior import past_studies_of
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import CandidatePool, CandidateSearch
@@ -91,6 +92,7 @@ class ImprovementSearch:
             request.turn if is_new else "exhausted",
             *rank(self.base.space.canonical(units[None])),
             len(self.reference),
+            past_studies=past_studies_of(self.expectation.priors),
             expected_cost=self.gain_weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)
