@@ -3,7 +3,6 @@
 import logging
 import os
 import pickle
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -26,7 +25,6 @@ from small_priors import let_them_be_small
 
 from dre_plugins import AskTell, Memory
 from dre_plugins.memory import choices, priors
-from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.records import Recorder, read_study
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, SearchSpace
@@ -149,46 +147,6 @@ def test_the_first_trial_is_what_was_good_before(memory, caplog):
     day = header().dated.removeprefix("a ")
     assert study.explain(0).past_studies == f"third {day}, second {day}, first {day}"
     assert min(loss(trial.configuration) for trial in study.trials) < 0.3
-
-
-def test_of_three_suggestions_two_are_the_memorys_and_the_universal_prior_reads_it_later(memory):
-    """Whatever the trials were so far."""
-    from dre_plugins import MetaDataset, Prior
-
-    write_studies(memory, "ab", 20)
-    tasks = [read_study(entry.files).task() for entry in memory.index().entries]
-    tasks.sort(key=lambda task: digest_of([replace(task, name="")]))
-    prior = Prior.of_few(MetaDataset.of(tasks))
-    study = tune(memory, 11)
-    assert study.stats["memory_contradicted"] == 0
-    equal = []
-    for number in range(11):
-        of_others = prior if number in (0, 2) else "universal"
-        without = AskTell(SPACE, seed=0, memory=False, prior=of_others)
-        for trial in study.trials[:number]:
-            without.add(trial.configuration, trial.value)
-        equal.append(without.ask() == (number, study.trials[number].configuration))
-    assert equal == [True] * 3 + [False] * 7 + [True]
-    sources = [study.explain(number).source for number in range(11)]
-    assert sources == ["prior", "random", "model", *["universal-prior"] * 8]
-
-
-def test_only_suggestions_of_past_studies_name_them_and_at_most_three(memory):
-    write_studies(memory, "abcde", 20)
-    study = tune(memory, 6)
-    explained = [study.explain(number) for number in range(6)]
-    named = {number for number in range(6) if explained[number].past_studies}
-    assert named == {n for n in range(6) if explained[n].source != "random"} == {0, 2, 3, 4, 5}
-    assert str(explained[0]).endswith(" and 2 more")
-
-
-def test_of_a_batch_every_second_suggestion_is_the_memorys(memory):
-    write_studies(memory, "ab", 20)
-    study = tune(memory, 1)
-    batch = study.ask_batch(5)  # numbers 1 to 5
-    sources = [study.explain(number).source for number, _ in batch]
-    assert sources == ["random", "model", "random", "model", "random"]
-    assert len({tuple(configuration.values()) for _, configuration in batch}) == 5
 
 
 @pytest.mark.parametrize("options", [{"prior": None}, {"direction": ["minimize", "maximize"]}])

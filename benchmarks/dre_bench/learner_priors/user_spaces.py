@@ -4,8 +4,6 @@ They are narrower than those of the evaluations, have other names and other scal
 parameters, and some have one that no prior knows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
@@ -14,6 +12,8 @@ from dre_plugins.space import Categorical, Float, Integer, Ordinal
 
 PENALTY, RATE, SHARE = Float(1e-8, 10.0, "log"), Float(0.01, 0.3, "log"), Float(0.4, 1.0)
 FLAG, UNKNOWN = Categorical((True, False)), Integer(1, 10)
+METRIC = Categorical(("euclidean", "manhattan", "cosine"))
+WEIGHTS = Categorical(("uniform", "distance"))
 NETWORK = {"epochs": 50, "activation": "relu", "solver": "adam"}
 
 SPACES: Mapping[str, UserSpace] = {
@@ -307,17 +307,14 @@ SPACES: Mapping[str, UserSpace] = {
     "neighbours, scikit-learn": user_space(
         "k_nearest_neighbours",
         "k-nearest-neighbours",
-        {
-            "n_neighbors": ("n_neighbors", Integer(1, 50)),
-            "weights": ("weights", Categorical(("uniform", "distance"))),
-        },
+        {"n_neighbors": ("n_neighbors", Integer(1, 50)), "weights": ("weights", WEIGHTS)},
     ),
     "neighbours, pipeline": user_space(
         "k_nearest_neighbours",
         "k-nearest-neighbours",
         {
             "knn__n_neighbors": ("n_neighbors", Integer(3, 30)),
-            "knn__weights": ("weights", Categorical(("uniform", "distance"))),
+            "knn__weights": ("weights", WEIGHTS),
             "knn__metric": ("metric", Categorical(("euclidean", "manhattan"))),
         },
     ),
@@ -327,10 +324,7 @@ SPACES: Mapping[str, UserSpace] = {
         {
             "n_components": (None, UNKNOWN),
             "kneighborsclassifier__n_neighbors": ("n_neighbors", Integer(1, 99, "log")),
-            "kneighborsclassifier__metric": (
-                "metric",
-                Categorical(("euclidean", "manhattan", "cosine")),
-            ),
+            "kneighborsclassifier__metric": ("metric", METRIC),
         },
     ),
     "perceptron, scikit-learn": user_space(
