@@ -34,7 +34,6 @@ from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.prior import UNIVERSAL, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import SearchSpace
 from dre_plugins.space.rules import RuleError
 
@@ -75,7 +74,7 @@ class Suggestions:
         ordered = self.settings.order_numeric_choices
         space, whole = conversion.learnt_space(search_space, others, history, ordered)
         space, counts = conversion.spanning(space, others, history)
-        recommender = self._recommender(study, trial, space, self.stats, others, history)
+        recommender = self._recommender(study, trial, space, self.stats, others)
         text = self._prior_of(study, trial, space).summary(space, recommender)
         # Again only where the study shows new parameters.
         self.reporter.log(study, text, text, logging.INFO)
@@ -174,7 +173,6 @@ class Suggestions:
         space: SearchSpace,
         stats: Counter[str],
         others: Sequence[FrozenTrial] = (),
-        history: Sequence[Trial] = (),
     ) -> Recommender:
         """Return a recommender with the priors that apply to a search space.
 
