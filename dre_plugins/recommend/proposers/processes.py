@@ -4,6 +4,7 @@ Notation: see docs/architecture.md; `O` objectives.
 """
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import ClassVar
 
 import numpy as np
@@ -145,6 +146,7 @@ class ProcessProposer:
                 best candidates are refined along the gradient.
         """
         gain_weights = self._inputs.gain_weights
+        acquisition = itemgetter(0)  # the only row of the predictions
 
         @torch.inference_mode()
         def predict(candidates: Units) -> torch.Tensor:
@@ -154,14 +156,14 @@ class ProcessProposer:
         if self._pool is None or request.taken is None or request.branch is not None:
             elite = self._elite
             pool = self._search.pool(
-                predict, _acquisition, request, self._rng, elite=elite, favourites=elite[:0]
+                predict, acquisition, request, self._rng, elite=elite, favourites=elite[:0]
             )
             if with_derivatives is not None and self._can_refine:
                 units = self._refined(pool, with_derivatives, request.fixed)
                 predictions = torch.cat([pool.predictions, predict(units)], dim=-1)
                 pool = CandidatePool(np.concatenate([pool.units, units]), predictions)
             self._pool = pool
-        units, _, is_new = self._search.best(self._pool, predict, _acquisition, request, self._rng)
+        units, _, is_new = self._search.best(self._pool, predict, acquisition, request, self._rng)
         explanation = Explanation(
             request.turn if is_new else "exhausted",
             *rank(self._space.canonical(units[None])),
@@ -181,8 +183,8 @@ class ProcessProposer:
         self, pool: CandidatePool, with_derivatives: WithDerivatives, fixed: Units
     ) -> Units:
         """Return the best candidates of a pool, refined `[C, P]`."""
-        values = _acquisition(pool.predictions).numpy()
-        start = pool.units[np.argsort(-values, kind="stable")[:N_REFINED]]
+        order = np.argsort(-pool.predictions[0].numpy(), kind="stable")
+        start = pool.units[order[:N_REFINED]]
 
         def weighted(features: Array) -> tuple[Array, Array]:
             logs, by_feature = with_derivatives(features)
@@ -191,8 +193,3 @@ class ProcessProposer:
 
         units = refined(self._space, start, fixed, weighted)
         return self._search.rule.reached(start, units)
-
-
-def _acquisition(predictions: torch.Tensor) -> torch.Tensor:
-    """Return the acquisition values `[C]`, which are the only predictions."""
-    return predictions[0]

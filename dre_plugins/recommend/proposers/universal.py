@@ -9,6 +9,7 @@ Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,7 +17,6 @@ import torch
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.prior import Universal
-from dre_plugins.recommend.proposers.improvement import MixtureImprovement
 from dre_plugins.recommend.proposers.processes import ProcessProposer
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.space.base import Units
@@ -46,9 +46,13 @@ class UniversalProposer(ProcessProposer):
         """
         (conditioned,) = self._objectives
         incumbents = self._incumbent_targets(request)
-        best = incumbents.max() if len(incumbents) else self._targets.min()
-        improvement = MixtureImprovement(conditioned, float(best))
-        return self._choose(request, improvement.logs, self._rank, improvement.with_derivatives)
+        best = float(incumbents.max() if len(incumbents) else self._targets.min())
+        return self._choose(
+            request,
+            partial(conditioned.log_improvements, best=best),
+            self._rank,
+            partial(conditioned.differentiable_log_improvements, best=best),
+        )
 
     @torch.inference_mode()
     def _rank(self, units: Units) -> tuple[float, float]:
