@@ -18,8 +18,13 @@ from dre_plugins.recommend.prior import Universal, past_studies_of
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool
-from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
-from dre_plugins.recommend.universal_prior import Conditioned, network_for, with_broken
+from dre_plugins.recommend.sketch import MAX_FEATURES
+from dre_plugins.recommend.universal_prior import (
+    Conditioned,
+    network_for,
+    process_features,
+    with_broken,
+)
 from dre_plugins.space.base import Array, Mask, Units
 from dre_plugins.space.candidates import with_fixed
 
@@ -94,9 +99,8 @@ class ProcessProposer:
 
     def _features(self, units: Units) -> torch.Tensor:
         """Return what the processes read of canonical coordinates `[C, P]`, `[C, D]`."""
-        expected = self._inputs.expectation.features(units)
-        features = sketched(self._space.features(units))
-        return torch.from_numpy(np.concatenate([features, expected], axis=1)).double()
+        expected = torch.from_numpy(self._inputs.expectation.features(units))
+        return torch.cat([process_features(self._space, units), expected], dim=1)
 
     @torch.inference_mode()
     def _expected(self, units: Units) -> Array:
