@@ -29,7 +29,7 @@ from tuning_tasks import scenario_of
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.access import StudyMemory
-from dre_plugins.memory.recorded import Header
+from dre_plugins.memory.recorded_study import Header
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, SearchSpace
 

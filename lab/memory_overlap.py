@@ -26,7 +26,7 @@ from memory_priors import space_of
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.access import StudyMemory
-from dre_plugins.memory.recorded import Header
+from dre_plugins.memory.recorded_study import Header
 from dre_plugins.recommend.trials import Trial, TrialState
 
 N_TRIALS = 10

@@ -56,7 +56,7 @@ def log_rank_expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
     return expected_improvement(LOG_RANK_SCALE * ranks.log(), LOG_RANK_SCALE * incumbent.log())
 
 
-def log_expected_improvement(mean: Tensor, deviation: Tensor, best: float) -> Tensor:
+def log_expected_improvement(mean: Tensor, deviation: Tensor, best: float | Tensor) -> Tensor:
     """Return the logarithm of the expected improvement of values on the best one `[..., C]`.
 
     The logarithm still tells candidates apart where the expected improvement underflows (Ament et

@@ -23,7 +23,6 @@ leading -inf, the usual way to mask.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -95,45 +94,26 @@ class Loss:
         """Return the loss of each list `[...]`, of scores `[..., N]`."""
         if prepared.padding is not None:
             scores = scores.masked_fill(prepared.padding, 0.0)
-        losses: Tensor = _ClosedForm.apply(scores, prepared)  # type: ignore[no-untyped-call]
-        return losses
+        if scores.numel() == 0:
+            return scores.sum(-1)
+        constant = scores.detach()
+        s, log_sums, pulls = _plackett_luce(constant, prepared)
+        weights = prepared.item_weights
+        terms = torch.addcmul(prepared.end_weights * log_sums, weights, s, value=-1.0)
+        # A sum of zeros, by which autograd gets the derivatives in closed form.
+        linear = (scores - constant) * (pulls - weights).to(scores.dtype)
+        return terms.sum(-1).to(scores.dtype) + linear.sum(-1)
 
     def gradient(self, scores: Tensor, prepared: Prepared) -> Tensor:
         """Return the derivatives of each list's loss by its scores `[..., N]`, 0 at padding."""
-        if prepared.padding is None:
-            return _derivatives(scores, prepared)
-        scores = scores.masked_fill(prepared.padding, 0.0)
-        return _derivatives(scores, prepared).masked_fill(prepared.padding, 0.0)
-
-
-class _ClosedForm(torch.autograd.Function):
-    """Give autograd the derivatives of the loss in closed form."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, prepared: Prepared) -> Tensor:
-        ctx.save_for_backward(scores)
-        ctx.prepared = prepared
+        padding = prepared.padding
+        if padding is not None:
+            scores = scores.masked_fill(padding, 0.0)
         if scores.numel() == 0:
-            return scores.sum(-1)
-        s, log_sums, _ = _plackett_luce(scores, prepared)
-        terms = torch.addcmul(
-            prepared.end_weights * log_sums, prepared.item_weights, s, value=-1.0
-        )
-        return terms.sum(-1).to(scores.dtype)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        (scores,) = ctx.saved_tensors
-        return _derivatives(scores, ctx.prepared) * upstream[..., None], None
-
-
-def _derivatives(scores: Tensor, prepared: Prepared) -> Tensor:
-    """Return the derivatives of the loss by the scores `[..., N]`, which are 0 at padding."""
-    if scores.numel() == 0:
-        return scores
-    _, _, pulls = _plackett_luce(scores, prepared)
-    return (pulls - prepared.item_weights).to(scores.dtype)
+            return scores
+        _, _, pulls = _plackett_luce(scores, prepared)
+        derivatives = (pulls - prepared.item_weights).to(scores.dtype)
+        return derivatives if padding is None else derivatives.masked_fill(padding, 0.0)
 
 
 def _plackett_luce(scores: Tensor, prepared: Prepared) -> tuple[Tensor, Tensor, Tensor]:

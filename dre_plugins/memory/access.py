@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dre_plugins.memory.choices import prior_for
 from dre_plugins.memory.memory import Memory
-from dre_plugins.memory.recorded import Header
+from dre_plugins.memory.recorded_study import Header
 from dre_plugins.memory.records import Recorder
 from dre_plugins.recommend.prior import fits
 from dre_plugins.recommend.trials import Trial

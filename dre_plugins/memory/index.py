@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dre_plugins.engine.files import atomic_write, regular
-from dre_plugins.memory.recorded import Header, is_time
+from dre_plugins.memory.recorded_study import Header, is_time
 from dre_plugins.memory.records import SUFFIX, TRIAL, RecordError, parsed, read_lines
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES

@@ -22,7 +22,7 @@ from typing import Any
 
 from dre_plugins.engine.files import atomic_write, make_folder, regular
 from dre_plugins.memory.priors import digest_of
-from dre_plugins.memory.recorded import Header, RecordedStudy, RecordedTrial
+from dre_plugins.memory.recorded_study import Header, RecordedStudy, RecordedTrial
 from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.trials import Trial, TrialState, values_of
 from dre_plugins.space.base import match_key

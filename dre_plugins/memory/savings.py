@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dre_plugins.memory.recorded import RecordedStudy
+from dre_plugins.memory.recorded_study import RecordedStudy
 from dre_plugins.recommend.lists import final_values
 
 SPACE_FILLING = ("random", "contrast")

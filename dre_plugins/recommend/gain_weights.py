@@ -46,14 +46,19 @@ class GainWeights:
     """Weigh improvements by the probability to meet all constraints over the divisor of costs."""
 
     space: SearchSpace
-    costs: CostModel | None  # None: unknown
+    costs: CostModel | None  # None: too few are known, or all are the same
     feasibility: Feasibility | None  # None: no trial violates a constraint
 
     @classmethod
     def of(cls, evidence: Evidence) -> GainWeights:
         """Return the weights that follow from the evidence."""
-        costs, feasibility = CostModel.of(evidence), Feasibility.of(evidence)
-        return cls(evidence.space, costs, feasibility)
+        space, costs, feasibility = evidence.space, None, None
+        units, known = evidence.costs
+        if len(known) >= MIN_COSTS and known.min() < known.max():
+            costs = CostModel(space, units, known)
+        if constraints := evidence.violated_constraints:
+            feasibility = Feasibility(space, evidence.units, constraints, evidence.max_history)
+        return cls(space, costs, feasibility)
 
     @property
     def _models(self) -> list[CostModel | Feasibility]:
@@ -114,14 +119,6 @@ class CostModel:
         processes, log_weights = network_for(space)(features[None], targets[None])
         self._model = Conditioned(targets, processes, log_weights[0, :, None])
 
-    @classmethod
-    def of(cls, evidence: Evidence) -> CostModel | None:
-        """Return a model of the costs of trials; None if too few are known or all are the same."""
-        units, costs = evidence.costs
-        if len(costs) < MIN_COSTS or costs.min() == costs.max():
-            return None
-        return cls(evidence.space, units, costs)
-
     def expected(self, units: Units) -> Array:
         """Return what configurations are expected to cost `[C]`; canonical units `[C, P]`."""
         return self._logs(process_features(self._space, units)).exp().numpy()
@@ -166,14 +163,6 @@ class Feasibility:
             features = process_features(space, units[nearest.trials])
             processes, weights = network(features[None], targets[None])
             self._models.append((Conditioned(targets, *processes.likely(weights)), boundary))
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> Feasibility | None:
-        """Return the feasibility of the evidence; None if no trial violates a constraint."""
-        constraints = evidence.violated_constraints
-        if not constraints:
-            return None
-        return cls(evidence.space, evidence.units, constraints, evidence.max_history)
 
     def log_weights(self, features: torch.Tensor) -> torch.Tensor:
         """Return the logarithm of the probability `[C]` that all are met, of features `[C, D]`."""

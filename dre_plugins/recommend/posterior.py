@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import torch
 
-from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.imputation import joint_list, largest_of
 from dre_plugins.recommend.requests import Request
@@ -99,15 +99,9 @@ def best_improvement(rule: Rule, history: Sequence[Trial], valid: Sequence[int])
         means, _ = conditioned.posterior(process_features(space, units))
         best = means.max(-1, keepdim=True).values
 
-        def acquisition(predictions: torch.Tensor) -> torch.Tensor:
-            means, deviations = predictions.chunk(2)
-            of_processes = log_expected_improvement(means - best, deviations, 0.0)
-            return torch.logsumexp(conditioned.log_weights + of_processes, 0)
-
         def predict(candidates: Units) -> torch.Tensor:
-            return torch.cat(
-                conditioned.posterior(process_features(space, space.canonical(candidates)))
-            )
+            features = process_features(space, space.canonical(candidates))
+            return conditioned.log_improvements(features, best)[None]
 
         values = np.array([history[position].value for position in valid], dtype=np.float64)
         elite = units[np.argsort(-values, kind="stable")[:N_PARENTS]]
@@ -115,8 +109,8 @@ def best_improvement(rule: Rule, history: Sequence[Trial], valid: Sequence[int])
         request = Request(len(history), "universal-prior", Seen(), free)
         rng = np.random.default_rng(len(history))
         search = CandidateSearch(rule, None, seed=0)
-        pool = search.pool(predict, acquisition, request, rng, elite=elite, favourites=units[:0])
-        return posterior.scale * float(acquisition(pool.predictions).max().exp())
+        pool = search.pool(predict, itemgetter(0), request, rng, elite=elite, favourites=units[:0])
+        return posterior.scale * float(pool.predictions.max().exp())
 
 
 def _clipped_below(values: Array) -> Array:

@@ -7,20 +7,17 @@ first proposes.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import schedule
 from dre_plugins.recommend.branches import branch_to_try
-from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
-from dre_plugins.recommend.gain_weights import GainWeights
+from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.prior import AlignedPrior, Universal
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.hypervolume import HypervolumeProposer
-from dre_plugins.recommend.proposers.improvement_search import ImprovementSearch
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.recommend.requests import Batch, Choice, Proposer, Purpose, Request, stream
@@ -53,7 +50,8 @@ class Surrogates:
     seed: int  # of the study
 
     def __post_init__(self) -> None:
-        self._search = CandidateSearch(self.batch.rule, self.batch.candidates, self.seed)
+        search = CandidateSearch(self.batch.rule, self.batch.candidates, self.seed)
+        self._inputs = ModelInputs(self.batch.evidence, search, self.settings, self.priors)
         self._proposers: dict[str, Proposer] = {}
         pending = self.batch.evidence.pending
         self._pending = [pending] if len(pending) else []
@@ -82,18 +80,7 @@ class Surrogates:
 
     def fitted_ensemble(self) -> FittedEnsemble:
         """Return the ensemble fitted to the evidence."""
-        return self._fitted(self._stream("ensemble"))
-
-    @cached_property
-    def _expectation(self) -> Expectation:
-        """What trained priors expect."""
-        reference, evidence = self._search.reference, self.batch.evidence
-        return Expectation(self.priors, reference, self.settings, evidence)
-
-    @cached_property
-    def _gain_weights(self) -> GainWeights:
-        """What share of an expected improvement counts."""
-        return GainWeights.of(self.batch.evidence)
+        return fit_ensemble(self._inputs, self._stream("ensemble"))
 
     # ---- turns and branches
 
@@ -104,7 +91,7 @@ class Surrogates:
             self.batch.evidence,
             self.rules,
             needs_contrast=self._needs_contrast(chosen),
-            may_explore=is_free and self._search.table is None,
+            may_explore=is_free and self._inputs.search.table is None,
         )
 
     def _branch(self, number: int, chosen: Units) -> Units | None:
@@ -129,8 +116,9 @@ class Surrogates:
         if not self.priors or (batch.shares_fit and len(chosen)):
             return False
         units = np.concatenate([batch.evidence.units, chosen])
-        shares = self._expectation.shares(units).mean(0)
-        return len(shares) > 0 and schedule.is_contrast_due(shares, self._expectation.trust)
+        expectation = self._inputs.expectation
+        shares = expectation.shares(units).mean(0)
+        return len(shares) > 0 and schedule.is_contrast_due(shares, expectation.trust)
 
     # ---- proposers
 
@@ -141,7 +129,7 @@ class Surrogates:
         if request.branch is not None and not choice.is_new:
             choice = proposer.propose(replace(request, branch=None))
         if request.turn == "contrast":  # the explanation names the prior that is tested
-            weight = self._expectation.prior_weight
+            weight = self._inputs.expectation.prior_weight
             choice = replace(choice, explanation=replace(choice.explanation, prior_weight=weight))
         return choice
 
@@ -159,19 +147,10 @@ class Surrogates:
             return SpaceFilling(self.batch, self.seed)
         if name == "ensemble":
             rng = self._stream("ensemble")
-            return EnsembleProposer(self._fitted(rng), self.priors, rng)
-        evidence, rng = self.batch.evidence, self._stream("universal-prior")
-        universal = UniversalProposer if evidence.n_objectives == 1 else HypervolumeProposer
-        search = ImprovementSearch(
-            self._search, evidence, self._expectation, self._gain_weights, rng
-        )
-        return universal(self.universal, search)
-
-    def _fitted(self, rng: np.random.Generator) -> FittedEnsemble:
-        evidence, expectation = self.batch.evidence, self._expectation
-        return fit_ensemble(
-            evidence, expectation, self._search, self.settings, self._gain_weights, rng
-        )
+            return EnsembleProposer(fit_ensemble(self._inputs, rng), rng)
+        is_single = self.batch.evidence.n_objectives == 1
+        proposer = UniversalProposer if is_single else HypervolumeProposer
+        return proposer(self.universal, self._inputs, self._stream("universal-prior"))
 
     def _stream(self, purpose: Purpose) -> np.random.Generator:
         return stream(purpose, self.seed, self.batch.numbers[0])

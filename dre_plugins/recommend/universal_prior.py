@@ -5,20 +5,23 @@ Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 import torch
+from scipy.special import erfcx, ndtr
 
+from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
 from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import is_mostly_around_zero
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.universal.derivatives import DifferentiablePosterior
+from dre_plugins.universal.derivatives import DifferentiablePosterior, mixed
 from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
@@ -109,6 +112,42 @@ class Conditioned:
         """Return the mean of the mixture `[C]`."""
         expected: torch.Tensor = (self.log_weights.exp() * self.means(features)).sum(0)
         return expected
+
+    def log_improvements(self, features: torch.Tensor, best: float | torch.Tensor) -> torch.Tensor:
+        """Return logarithms of the improvement on a target that the mixture expects `[C]`."""
+        parts = []
+        for part in features.split(BLOCK):
+            means, deviations = self.posterior(part)
+            of_processes = log_expected_improvement(means, deviations, best)
+            parts.append(torch.logsumexp(self.log_weights + of_processes, 0))
+        return torch.cat(parts)
+
+    def differentiable_log_improvements(self, features: Array, best: float) -> tuple[Array, Array]:
+        """Return `log_improvements`, and their derivatives by the features `[C, D]`."""
+        means, variances, derivatives = self.differentiable(features)
+        logs, by_mean, by_variance = log_improvements(means, variances, best)
+        total, shares = mixed(logs + self.log_weights.numpy())
+        return total, derivatives(shares * by_mean, shares * by_variance)
+
+
+def log_improvements(means: Array, variances: Array, best: float) -> tuple[Array, Array, Array]:
+    """Return ln(σ (φ(u) + u Φ(u))) with u = (μ − best) / σ, and its derivatives by μ and σ².
+
+    All are `[H, C]`. See `engine.acquisition.log_expected_improvement`.
+    """
+    deviations = np.sqrt(variances)
+    u = (means - best) / deviations
+    near, far = np.maximum(u, -1.0), np.minimum(u, -1.0)
+    chance = ndtr(near)
+    of_near = np.exp(-0.5 * np.square(near)) / math.sqrt(2.0 * math.pi) + near * chance
+    scaled = math.sqrt(math.pi / 2.0) * erfcx(-far / math.sqrt(2.0))  # Φ / φ
+    of_far = np.where(far > -1e4, 1.0 + far * scaled, 1.0 / np.square(far))
+    log_far = np.log(of_far) - 0.5 * np.square(far) - 0.5 * math.log(2.0 * math.pi)
+    is_near = u > -1.0
+    logs = np.where(is_near, np.log(of_near), log_far) + np.log(deviations)
+    by_u = np.where(is_near, chance / of_near, scaled / of_far)
+    by_variance = 0.5 * (1.0 - u * by_u) / np.square(deviations)
+    return logs, by_u / deviations, by_variance
 
 
 def possible_targets(values: Array, ranks: Array) -> tuple[Targets, ...]:

@@ -44,7 +44,7 @@ def memory_of_study(
     # Imported here, as a study without a memory does not need it.
     from dre_plugins.memory import Memory
     from dre_plugins.memory.access import StudyMemory
-    from dre_plugins.memory.recorded import Header
+    from dre_plugins.memory.recorded_study import Header
 
     memory = Memory.of(given)
     if memory is None:

@@ -19,7 +19,7 @@ from spies import spy
 from dre_plugins import AskTell
 from dre_plugins.engine.files import sibling_path
 from dre_plugins.memory import Memory, index as index_module
-from dre_plugins.memory.recorded import RecordedTrial
+from dre_plugins.memory.recorded_study import RecordedTrial
 from dre_plugins.memory.records import Recorder, header_line, space_line, trial_line
 from dre_plugins.memory.selection import MAX_STUDIES, newest_with, select
 from dre_plugins.recommend.trials import Trial, TrialState

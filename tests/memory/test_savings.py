@@ -4,7 +4,7 @@ import pytest
 from remembered import SPACE, header, objective, tune, write_study
 
 from dre_plugins import Memory
-from dre_plugins.memory.recorded import RecordedStudy, RecordedTrial
+from dre_plugins.memory.recorded_study import RecordedStudy, RecordedTrial
 from dre_plugins.memory.records import read_study
 from dre_plugins.memory.savings import MIN_STUDIES, savings, share_beaten
 from dre_plugins.recommend.trials import Trial, TrialState

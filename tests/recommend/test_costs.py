@@ -42,7 +42,7 @@ def history_of(n: int) -> list[Trial]:
 
 def model_of(n: int) -> CostModel:
     with isolated("cpu", 1):
-        model = CostModel.of(Evidence.of(SPACE, history_of(n), weights=np.ones(1)))
+        model = GainWeights.of(Evidence.of(SPACE, history_of(n), weights=np.ones(1))).costs
     assert model is not None
     return model
 
@@ -79,13 +79,13 @@ def test_a_gain_is_divided_by_one_plus_the_cost_in_mean_costs() -> None:
 )
 def test_what_says_nothing_of_costs_changes_nothing(costs, state) -> None:
     """Too few, all the same, unknown, or of trials that did not come to their end."""
-    assert CostModel.of(evidence_of(costs, state)) is None
+    assert GainWeights.of(evidence_of(costs, state)).costs is None
 
 
 def test_costs_whose_logarithms_are_equal_are_all_the_same() -> None:
     costs: list[float | None] = [1000.0, 1000.0, math.nextafter(1000.0, math.inf), 1000.0]
     with isolated("cpu", 1):
-        model = CostModel.of(evidence_of(costs))
+        model = GainWeights.of(evidence_of(costs)).costs
         assert model is not None
         assert model.expected(REFERENCE) == pytest.approx(1000.0)
 
@@ -136,7 +136,7 @@ def test_the_ensemble_divides_its_acquisition() -> None:
     with isolated("cpu", 1):
         aware = recommender.ensemble(told, index=12)
         blind = recommender.ensemble(untold, index=12)
-        factors = aware.gain_weights.logs_at(REFERENCE).neg().exp().numpy()
+        factors = aware.inputs.gain_weights.logs_at(REFERENCE).neg().exp().numpy()
         divided = blind.acquisition_values(REFERENCE) / factors
         assert aware.acquisition_values(REFERENCE) == pytest.approx(divided, rel=1e-4)
     assert factors.max() > 2.0 * factors.min() and divided.max() > 0.0

@@ -8,7 +8,6 @@ import torch
 
 from dre_plugins.recommend.constraints import Constraint
 from dre_plugins.recommend.gain_weights import CostModel, Feasibility
-from dre_plugins.recommend.proposers.improvement import MixtureImprovement
 from dre_plugins.recommend.universal_prior import Conditioned, network_for
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.base import Array
@@ -68,12 +67,12 @@ def test_predictions_are_those_of_the_processes(n_trials: int) -> None:
 @pytest.mark.parametrize("best", [-1.0, 2.0, 60.0])
 def test_improvements_are_those_of_the_proposer(best: float) -> None:
     trials, objective = conditioned(12)
-    features, improvement = candidates(trials), MixtureImprovement(objective, best)
+    features = candidates(trials)
 
     def logs(features: Array) -> Array:
-        return improvement.logs(torch.from_numpy(features)).numpy()
+        return objective.log_improvements(torch.from_numpy(features), best).numpy()
 
-    found, derivatives = improvement.with_derivatives(features)
+    found, derivatives = objective.differentiable_log_improvements(features, best)
     np.testing.assert_allclose(found, logs(features), rtol=1e-6)
     wanted = differences(logs, features)
     np.testing.assert_allclose(derivatives, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())

@@ -9,13 +9,11 @@ import pytest
 import torch
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.gain_weights import GainWeights
+from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.proposers.gain import SOFTNESS, Gain
 from dre_plugins.recommend.proposers.hypervolume import HypervolumeProposer
-from dre_plugins.recommend.proposers.improvement_search import ImprovementSearch
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.space import Categorical, Float, SearchSpace
 from dre_plugins.space.rules import Rule
@@ -87,9 +85,8 @@ def test_gains_are_what_a_point_adds_to_the_front() -> None:
 def test_samples_have_means_and_deviations_of_the_mixtures() -> None:
     evidence = Evidence.of(PLANE, history_of(12), weights=np.array([0.5, 0.5]))
     search, rng = CandidateSearch(Rule(PLANE, None), None, 0), np.random.default_rng(0)
-    expectation = Expectation((), search.reference, RecommenderSettings(), evidence)
-    improvements = ImprovementSearch(search, evidence, expectation, GainWeights.of(evidence), rng)
-    proposer = HypervolumeProposer(UNIVERSAL, improvements)
+    inputs = ModelInputs(evidence, search, RecommenderSettings())
+    proposer = HypervolumeProposer(UNIVERSAL, inputs, rng)
     units = rng.random((200, 2))
     features = torch.from_numpy(PLANE.features(units)).double()
     samples = proposer._samples.of(proposer._objectives, features)

@@ -10,11 +10,9 @@ from presets import of_steps
 from small_spaces import PLANE, evaluated, history_of, sphere
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.gain_weights import GainWeights
+from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.proposers.improvement_search import ImprovementSearch
 from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.recommend.schedule import is_branch_turn
 from dre_plugins.recommend.search import CandidateSearch
@@ -181,10 +179,8 @@ def test_equal_values_are_zeros(values) -> None:
 
 def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
     evidence = Evidence.of(rule.space, history, weights=np.ones(1))
-    search, rng = CandidateSearch(rule, None, seed=0), np.random.default_rng(0)
-    expectation = Expectation([], search.reference, RecommenderSettings(), evidence)
-    improvements = ImprovementSearch(search, evidence, expectation, GainWeights.of(evidence), rng)
-    return UniversalProposer(UNIVERSAL, improvements)
+    inputs = ModelInputs(evidence, CandidateSearch(rule, None, seed=0), RecommenderSettings())
+    return UniversalProposer(UNIVERSAL, inputs, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +190,7 @@ def test_a_smooth_function_is_read_as_it_is_and_decades_are_blended(f, place) ->
     history = history_of(40, value=f)
     values = np.array([trial.value for trial in history])
     read = possible_targets(values, ranks(values))
-    found = proposer_of(history, Rule(PLANE, None))._conditioned.targets
+    found = proposer_of(history, Rule(PLANE, None))._objectives[0].targets
     assert (found == read[place].values).all() and (found != read[1 - place].values).any()
 
 
@@ -207,7 +203,7 @@ def test_what_breaks_a_rule_near_the_best_trials_is_told_as_a_failure() -> None:
     def expected(n: int, rule: Rule) -> tuple[int, float]:
         proposer = proposer_of(history[:n], rule)
         beyond = proposer._expected(np.array([[0.9, 0.1]]))
-        return len(proposer._units), float(beyond)
+        return len(proposer._units), beyond.item()
 
     ordered = Rule(space, lambda c: c["a"] < c["b"])
     assert expected(9, ordered)[0] == 9

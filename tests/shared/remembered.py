@@ -11,7 +11,7 @@ from small_spaces import told
 from dre_plugins import AskTell
 from dre_plugins.memory import Memory
 from dre_plugins.memory.access import StudyMemory
-from dre_plugins.memory.recorded import Header
+from dre_plugins.memory.recorded_study import Header
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, Integer, SearchSpace
 

@@ -22,7 +22,7 @@ from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, tasks_before
 from dre_plugins.memory.access import StudyMemory, count_failure
 from dre_plugins.memory.memory import Memory
-from dre_plugins.memory.recorded import Header, seconds_of
+from dre_plugins.memory.recorded_study import Header, seconds_of
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
 from dre_plugins.recommend.prior import (
     UNIVERSAL,

@@ -4,6 +4,7 @@ Notation: see docs/architecture.md; `A` priors.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,43 +18,34 @@ from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.base import Array, Units
 
 
+@dataclass(frozen=True, eq=False)
 class Expectation:
-    """Rank configurations by priors alone.
+    """Rank configurations by priors alone."""
 
-    Args:
-        priors: Meta-trained scorers: one for all objectives together, or one for each, None where
-            an objective has none; empty without any.
-        reference: Canonical coordinates that ranks are taken against `[K, P]`.
-        settings: The recommender's settings.
-        evidence: The trials that decide how far priors are trusted.
-    """
+    # meta-trained scorers: one for all objectives together, or one for each, None where an
+    # objective has none; empty without any
+    priors: Sequence[AlignedPrior | None]
+    reference: Units  # canonical coordinates that ranks are taken against `[K, P]`
+    settings: RecommenderSettings
+    evidence: Evidence  # the trials that decide how far priors are trusted
 
-    def __init__(
-        self,
-        priors: Sequence[AlignedPrior | None],
-        reference: Units,
-        settings: RecommenderSettings,
-        evidence: Evidence,
-    ) -> None:
-        device, n_threads = settings.device, settings.n_threads
-        preset = get_preset(settings.preset)
+    @cached_property
+    def _mixtures(self) -> list[Mixture]:
+        device, n_threads = self.settings.device, self.settings.n_threads
+        fitting = get_preset(self.settings.preset).from_prior
         parts = [
-            Part(prior.ensemble.to(device, n_threads), prior.encode, preset.from_prior)
-            for prior in priors
+            Part(prior.ensemble.to(device, n_threads), prior.encode, fitting)
+            for prior in self.priors
             if prior is not None
         ]
-        self.priors = priors
-        self._default_members = preset.scorer.n_members
-        self._mixtures = [Mixture([part], reference) for part in parts]
-        self._n_reference = len(reference)
-        self._evidence = evidence
+        return [Mixture([part], self.reference) for part in parts]
 
     def shares(self, units: Units) -> Array:
         """Return ranks as a share of the reference, 0 = best, `[N, P]` -> `[A, N]`."""
         if not len(units):
             return np.empty((len(self._mixtures), 0))
         ranks = [mixture.mean_ranks(units) for mixture in self._mixtures]
-        return np.reshape(ranks, (len(self._mixtures), len(units))) / self._n_reference
+        return np.reshape(ranks, (len(self._mixtures), len(units))) / len(self.reference)
 
     def features(self, units: Units) -> Array:
         """Return logarithms of ranks, on a scale from 0 = best to 1, `[N, P]` -> `[N, A]`.
@@ -61,13 +53,14 @@ class Expectation:
         On the logarithmic scale the configurations that a prior ranks best, among which the search
         decides, differ as much as all others (docs/decisions/prior-turns.md).
         """
-        ranks = self._n_reference * self.shares(units).T
-        return np.asarray(np.log1p(ranks) / np.log1p(self._n_reference))
+        n_reference = len(self.reference)
+        ranks = n_reference * self.shares(units).T
+        return np.asarray(np.log1p(ranks) / np.log1p(n_reference))
 
     @cached_property
     def trusts(self) -> dict[int, float]:
         """Return how far priors are trusted, each by its objective, by places in `priors`."""
-        evidence = self._evidence
+        evidence = self.evidence
         by_objective = [evidence.lists] if len(self.priors) == 1 else evidence.objective_lists
         places = [place for place, prior in enumerate(self.priors) if prior is not None]
         trusts = {}
@@ -85,7 +78,7 @@ class Expectation:
     def n_members(self) -> int:
         """Return how many members an ensemble has: as many as the smallest of the priors has."""
         numbers = [prior.ensemble.settings.n_members for prior in self.priors if prior is not None]
-        return min(numbers, default=self._default_members)
+        return min(numbers) if numbers else get_preset(self.settings.preset).scorer.n_members
 
     @property
     def n_trusted(self) -> int:

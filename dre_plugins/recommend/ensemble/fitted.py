@@ -17,14 +17,11 @@ import torch
 
 from dre_plugins.engine.acquisition import ACQUISITIONS, rank_statistics
 from dre_plugins.engine.settings import get_preset
-from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.initial_members import InitialMembers
 from dre_plugins.recommend.ensemble.mixture import Members, Mixture
-from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.gain_weights import GainWeights
+from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.lists import TrialList, select_fantasies, with_fantasies
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
-from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import with_fixed
 
@@ -39,14 +36,10 @@ class FittedEnsemble:
     In the first of the lists fantasies come after the trials.
     """
 
-    evidence: Evidence
-    search: CandidateSearch  # what ranks are taken against
-    settings: RecommenderSettings
+    inputs: ModelInputs
     parts: tuple[Members, ...]  # the fitted members
     lists: list[TrialList]
     units: Units  # canonical coordinates of the trials and of fantasies `[N + U, P]`
-    prior_weight: float | None  # share of members that came from trained priors; None: no prior
-    gain_weights: GainWeights  # what share of a gain counts
     n_fits: int = 1  # how often the members were fitted
 
     @property
@@ -60,9 +53,10 @@ class FittedEnsemble:
         return self._mixture.ranks(units).roll(1 - self.n_fits, dims=0)
 
     def predictions(self, candidates: Units) -> torch.Tensor:
-        """Return ranks and, in the last row, logarithms of `gain_weights` `[M + 1, C]`."""
-        units = self.evidence.space.canonical(candidates)
-        return torch.cat([self.ranks(units), self.gain_weights.logs_at(units)[None].float()])
+        """Return ranks and, in the last row, logarithms of `GainWeights` `[M + 1, C]`."""
+        units = self.inputs.search.space.canonical(candidates)
+        log_weights = self.inputs.gain_weights.logs_at(units)[None]
+        return torch.cat([self.ranks(units), log_weights.float()])
 
     def acquisition(
         self, predictions: torch.Tensor, incumbent: torch.Tensor | None, index: int = 0
@@ -75,15 +69,16 @@ class FittedEnsemble:
         of the incumbent.
         """
         ranks, log_weights = predictions[:-1], predictions[-1]
-        if incumbent is None and self.gain_weights.feasibility is not None:
+        settings, gain_weights = self.inputs.settings, self.inputs.gain_weights
+        if incumbent is None and gain_weights.feasibility is not None:
             incumbent = ranks.new_full((len(ranks),), self.n_reference)
             # Far from feasible trials probabilities underflow.
             log_weights = log_weights - log_weights.max()
         if incumbent is None:
             return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
-        preset = get_preset(self.settings.preset)
-        gain = ACQUISITIONS[self.settings.acquisition or preset.acquisition](ranks, incumbent)
-        if self.gain_weights.are_one:
+        name = settings.acquisition or get_preset(settings.preset).acquisition
+        gain = ACQUISITIONS[name](ranks, incumbent)
+        if gain_weights.are_one:
             return gain
         # A small weight must not raise a negative acquisition.
         return (gain - gain.min().clamp_max(0.0)) * log_weights.exp()
@@ -96,13 +91,14 @@ class FittedEnsemble:
         It lies in the branch if any trial there may be it, see `Evidence.incumbents`. With given
         coordinates `fixed` `[P]` it is the best of the trials that may be it, moved there.
         """
-        best = self.evidence.incumbents(branch)
+        evidence = self.inputs.evidence
+        best = evidence.incumbents(branch)
         if not len(best):
             return None
         units = self.units[best]
         if fixed is not None and not np.isnan(fixed).all():
-            eligible = self.evidence.lists[0].trials[self.evidence.may_be_incumbent]
-            units = self.evidence.space.canonical(with_fixed(self.units[eligible], fixed))
+            eligible = evidence.lists[0].trials[evidence.may_be_incumbent]
+            units = evidence.space.canonical(with_fixed(self.units[eligible], fixed))
         ranks = self.ranks(units)
         return ranks[:, ranks.mean(0).argmin()]
 
@@ -111,8 +107,8 @@ class FittedEnsemble:
         if not self.lists:
             return self.units[:0]
         first, is_observed = self.lists[0], np.zeros(0, dtype=np.bool_)
-        if self.evidence.lists:
-            is_observed = self.evidence.may_be_incumbent
+        if self.inputs.evidence.lists:
+            is_observed = self.inputs.evidence.may_be_incumbent
         n_fantasies = len(first.trials) - len(is_observed)
         eligible = np.concatenate([is_observed, np.ones(n_fantasies, dtype=np.bool_)])
         return self.units[first.trials[np.lexsort([-first.ranks, ~eligible])[:N_PARENTS]]]
@@ -130,7 +126,7 @@ class FittedEnsemble:
     def tempered(self, ranks: torch.Tensor) -> tuple[Array, Array]:
         """Return mean `[C]` and standard error `[C]` of ranks `[M, C]`, see `predicted`."""
         mean, spread = rank_statistics(ranks)
-        error = get_preset(self.settings.preset).tempering * spread
+        error = get_preset(self.inputs.settings.preset).tempering * spread
         return mean.numpy().astype(np.float64), error.numpy().astype(np.float64)
 
     def acquisition_values(self, units: Units) -> Array:
@@ -155,32 +151,15 @@ class FittedEnsemble:
 
     @cached_property
     def _mixture(self) -> Mixture:
-        return Mixture(self.parts, _reference(self.search, self.lists, self.units))
+        return Mixture(self.parts, _reference(self.inputs.search, self.lists, self.units))
 
 
-def fit_ensemble(
-    evidence: Evidence,
-    expectation: Expectation,
-    search: CandidateSearch,
-    settings: RecommenderSettings,
-    gain_weights: GainWeights,
-    rng: np.random.Generator,
-) -> FittedEnsemble:
-    """Return an ensemble fitted to the evidence; a FittingError says that the fit diverged."""
-    units, is_table = evidence.units, search.candidates is not None
-    initial = InitialMembers(evidence, settings, expectation, is_table=is_table, rng=rng)
-    parts = initial.parts(_reference(search, evidence.lists, units))
-    members = [part.fit(evidence.lists, units, int(rng.integers(2**63)), 1.0) for part in parts]
-    return FittedEnsemble(
-        evidence=evidence,
-        search=search,
-        settings=settings,
-        parts=tuple(members),
-        lists=evidence.lists,
-        units=units,
-        prior_weight=expectation.prior_weight,
-        gain_weights=gain_weights,
-    )
+def fit_ensemble(inputs: ModelInputs, rng: np.random.Generator) -> FittedEnsemble:
+    """Return an ensemble fitted to the trials; a FittingError says that the fit diverged."""
+    lists, units = inputs.evidence.lists, inputs.evidence.units
+    parts = InitialMembers(inputs, rng).parts(_reference(inputs.search, lists, units))
+    members = [part.fit(lists, units, int(rng.integers(2**63)), 1.0) for part in parts]
+    return FittedEnsemble(inputs, tuple(members), lists, units)
 
 
 def _reference(search: CandidateSearch, lists: Sequence[TrialList], units: Units) -> Units:

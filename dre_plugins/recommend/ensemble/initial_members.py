@@ -16,13 +16,11 @@ import torch
 
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.mixture import JointPart, Members, Part
-from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.schedule import DISTRUSTED
-from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space.base import Features, Positions, Units
 
@@ -34,10 +32,7 @@ MAX_SINGLE = 20
 class InitialMembers:
     """Make the members that a fit starts from."""
 
-    evidence: Evidence
-    settings: RecommenderSettings
-    expectation: Expectation
-    is_table: bool  # whether the candidates are given
+    inputs: ModelInputs
     rng: np.random.Generator
 
     def parts(self, reference: Units) -> list[Members]:
@@ -45,12 +40,13 @@ class InitialMembers:
 
         Ranks of single objectives are taken against the reference points `[K, P]`.
         """
-        n_members, n_trusted = self.expectation.n_members, self.expectation.n_trusted
+        evidence, expectation = self.inputs.evidence, self.inputs.expectation
+        n_members, n_trusted = expectation.n_members, expectation.n_trusted
         parts: list[Members] = []
         if n_trusted:
             parts.append(self._from_priors(n_trusted, reference))
         n_untrained = n_members - n_trusted
-        weights, lists = self.evidence.weights, self.evidence.objective_lists
+        weights, lists = evidence.weights, evidence.objective_lists
         if len(weights) > 1 and n_untrained > 1:
             # Half of them rank each objective alone and half all of them as one, which together
             # is better than either (docs/decisions/several-objectives.md).
@@ -64,38 +60,40 @@ class InitialMembers:
 
     def untrained(self, n_members: int) -> Part:
         """Return members with random weights."""
-        preset = get_preset(self.settings.preset)
+        settings = self.inputs.settings
+        preset = get_preset(settings.preset)
         ensemble = DeepRankingEnsemble.initialise(
             replace(preset.scorer, n_members=n_members),
-            min(self.evidence.space.n_features, MAX_FEATURES),
+            min(self.inputs.evidence.space.n_features, MAX_FEATURES),
             seed=int(self.rng.integers(2**63)),
             first_slope=preset.first_slope,
-            device=self.settings.device,
-            n_threads=self.settings.n_threads,
+            device=settings.device,
+            n_threads=settings.n_threads,
         )
         # Units are not snapped: observations outside the present range keep their place.
         return Part(ensemble, self.encode, preset.from_random)
 
     def encode(self, units: Units) -> Features:
         """Return what untrained members read of canonical coordinates `[C, P]`, `[C, D]`."""
-        return sketched(self.evidence.space.features(units))
+        return sketched(self.inputs.evidence.space.features(units))
 
     def _from_priors(self, n_members: int, reference: Units) -> Members:
         """Return members of the prior; with a prior for each objective, members that join them.
 
         Members of an objective whose prior is not trusted any more are untrained.
         """
-        priors, objective_lists = self.expectation.priors, self.evidence.objective_lists
+        priors, evidence = self.inputs.priors, self.inputs.evidence
         if len(priors) == 1 and priors[0] is not None:
-            return self._from_prior(priors[0], n_members, self.evidence.lists)
+            return self._from_prior(priors[0], n_members, evidence.lists)
+        objective_lists, trusts = evidence.objective_lists, self.inputs.expectation.trusts
         parts = tuple(
             self._from_prior(prior, n_members, lists)
-            if prior is not None and self.expectation.trusts[place] >= DISTRUSTED
+            if prior is not None and trusts[place] >= DISTRUSTED
             else self.untrained(n_members)
             for place, (prior, lists) in enumerate(zip(priors, objective_lists, strict=True))
         )
-        weights = self.evidence.weights
-        if not self.evidence.lists:  # nothing is known of the other objectives yet
+        weights = evidence.weights
+        if not evidence.lists:  # nothing is known of the other objectives yet
             weights = weights * [prior is not None for prior in priors]
         return JointPart(parts, objective_lists, weights, reference)
 
@@ -105,11 +103,12 @@ class InitialMembers:
         In a whole space these lead to corners that no member leaves
         (docs/decisions/table-contexts.md).
         """
-        preset, ensemble = get_preset(self.settings.preset), prior.ensemble.first(n_members)
-        ensemble = ensemble.to(self.settings.device, self.settings.n_threads)
-        if self.is_table and lists and prior.contexts is not None:
+        settings, is_table = self.inputs.settings, self.inputs.search.candidates is not None
+        preset, ensemble = get_preset(settings.preset), prior.ensemble.first(n_members)
+        ensemble = ensemble.to(settings.device, settings.n_threads)
+        if is_table and lists and prior.contexts is not None:
             main, contexts = lists[0], torch.from_numpy(prior.contexts)
-            features = torch.from_numpy(prior.encode(self.evidence.units[main.trials]))
+            features = torch.from_numpy(prior.encode(self.inputs.evidence.units[main.trials]))
             scores = ensemble.scores_by_context(features, contexts)
             wrong = disagreement(scores, torch.from_numpy(main.ranks))
             drawn = draw_tasks(wrong, len(main.trials), n_members, self.rng)

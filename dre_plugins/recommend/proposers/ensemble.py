@@ -1,6 +1,5 @@
 """The ensemble's proposals: candidate pool → acquisition → choice."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.prior import AlignedPrior, past_studies_of
+from dre_plugins.recommend.prior import past_studies_of
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, evolved
 from dre_plugins.space.base import Units
@@ -23,23 +22,12 @@ N_PARENTS = 8
 
 
 class EnsembleProposer:
-    """Propose the candidate of the largest acquisition of an ensemble.
+    """Propose the candidate of the largest acquisition of an ensemble."""
 
-    `priors` are those that it began with: one for all objectives, or one for each.
-    """
-
-    def __init__(
-        self,
-        ensemble: FittedEnsemble,
-        priors: Sequence[AlignedPrior | None],
-        rng: np.random.Generator,
-    ) -> None:
+    def __init__(self, ensemble: FittedEnsemble, rng: np.random.Generator) -> None:
         self._ensemble = ensemble
-        self._evidence = ensemble.evidence
-        self._search = ensemble.search
-        self._priors = [prior for prior in priors if prior is not None]
-        self._past_studies = past_studies_of(priors)
-        self._has_one_prior = len(priors) == 1
+        self._inputs = ensemble.inputs
+        self._search = ensemble.inputs.search
         self._rng = rng
         self._pool: CandidatePool | None = None  # of the last choice, until the next fit
 
@@ -57,7 +45,7 @@ class EnsembleProposer:
             index=request.index,
         )
         if request.turn == "exploration":
-            far = self._search.far(ensemble.elite(), self._evidence.units, self._rng)
+            far = self._search.far(ensemble.elite(), self._inputs.evidence.units, self._rng)
             pool = CandidatePool(far, ensemble.predictions(far))
             choice = self._best(pool, acquisition, request)
             if choice.is_new:
@@ -73,21 +61,22 @@ class EnsembleProposer:
             pool, ensemble.predictions, acquisition, request, self._rng
         )
         mean, error = ensemble.tempered(predictions[:-1])
+        prior_weight = self._inputs.expectation.prior_weight
         explanation = Explanation(
             request.turn if is_new else "exhausted",
             float(mean[0]),
             float(error[0]),
             ensemble.n_reference,
-            ensemble.prior_weight,
-            self._past_studies if ensemble.prior_weight else None,
-            ensemble.gain_weights.expected_cost(units),
+            prior_weight,
+            past_studies_of(self._inputs.priors) if prior_weight else None,
+            self._inputs.gain_weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)
 
     def _new_pool(self, acquisition: Acquisition, request: Request) -> CandidatePool:
         favourites = self._favourites()
         # The favourites of a single objective are no compromise with the others.
-        is_blind = not self._evidence.lists and self._has_one_prior
+        is_blind = not self._inputs.evidence.lists and len(self._inputs.priors) == 1
         if is_blind and self._search.table is None:
             recombined = self._recombined(favourites, acquisition, request)
             if recombined is not None:
@@ -109,8 +98,7 @@ class EnsembleProposer:
         Values that many tasks agree on, parameter by parameter, are better than the best
         configuration of any one task.
         """
-        fixed, space = request.fixed, self._evidence.space
-        rule = self._search.rule
+        fixed, space, rule = request.fixed, self._search.space, self._search.rule
         donors = rule.kept(with_fixed(favourites, fixed))
         donors = donors[distinct(space.canonical(donors), request.seen)]
         if not len(donors):
@@ -124,6 +112,7 @@ class EnsembleProposer:
 
     def _favourites(self) -> Units:
         """Return the best configurations of past tasks `[F, P]`, open parameters drawn."""
-        none = np.empty((0, self._evidence.space.n_parameters))
-        favourites = np.concatenate([none, *(prior.favourites for prior in self._priors)])
+        none = np.empty((0, self._search.space.n_parameters))
+        of_priors = [prior.favourites for prior in self._inputs.priors if prior is not None]
+        favourites = np.concatenate([none, *of_priors])
         return np.where(np.isnan(favourites), self._rng.random(favourites.shape), favourites)

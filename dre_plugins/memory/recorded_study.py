@@ -1,4 +1,4 @@
-"""A recorded study: its header, search spaces and ended trials."""
+"""A recorded study: its header, search spaces and ended trials; `records` has its files."""
 
 from __future__ import annotations
 

@@ -1,0 +1,33 @@
+"""What the models of a batch of suggestions have in common."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dre_plugins.recommend.ensemble.expectation import Expectation
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.gain_weights import GainWeights
+from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.search import CandidateSearch
+from dre_plugins.recommend.settings import RecommenderSettings
+
+
+@dataclass(frozen=True, eq=False)
+class ModelInputs:
+    """Hold what the models read; what only some of them need is computed on first use."""
+
+    evidence: Evidence  # the trials
+    search: CandidateSearch  # the candidates, and the points that ranks are taken against
+    settings: RecommenderSettings
+    # trained priors: one for all objectives, or one for each, None where there is none
+    priors: Sequence[AlignedPrior | None] = ()
+
+    @cached_property
+    def expectation(self) -> Expectation:
+        """What the trained priors expect."""
+        return Expectation(self.priors, self.search.reference, self.settings, self.evidence)
+
+    @cached_property
+    def gain_weights(self) -> GainWeights:
+        """What share of an expected improvement counts."""
+        return GainWeights.of(self.evidence)
