@@ -245,7 +245,7 @@ class DRESearch(Searcher):
         if may_wait:
             self._given = self._given.on(param_space)
             if self._given.past_results is not None or is_wanted(self._given.memory):
-                self._given.check(param_space, self._mode)
+                self._given.check(param_space, self._mode, self._reading)
                 return
         study = self._given.begin(param_space, self._mode, self._reading)
         self._trials = RayTrials(study, param_space, self._reading)
@@ -334,7 +334,7 @@ class DRESearch(Searcher):
             added.add_points(self._trials.study, self._trials.param_space)
             return
         if self._param_space is not None and self._mode:
-            added.check(self._param_space, self._mode)
+            added.check(self._param_space, self._mode, self._reading)
         self._given = replace(self._given, evaluated=[*self._given.evaluated, point])
 
     # ---- the state on disk
