@@ -28,7 +28,7 @@ from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.space.rules import Rule, RuleError, Valid
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.study.memory import GivenMemory
+from dre_plugins.study.arguments import GivenMemory
 
 
 class DRESampler(BaseSampler):

@@ -27,9 +27,8 @@ from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
+from dre_plugins.study.arguments import GivenMemory, is_wanted, prior_from
 from dre_plugins.study.ask_tell import AskTell
-from dre_plugins.study.loading import prior_from
-from dre_plugins.study.memory import GivenMemory, is_wanted
 
 
 class DRESearch(Searcher):

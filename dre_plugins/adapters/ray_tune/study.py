@@ -21,8 +21,8 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.arguments import GivenMemory, is_wanted
 from dre_plugins.study.ask_tell import AskTell
-from dre_plugins.study.memory import GivenMemory, is_wanted
 from dre_plugins.transfer.metadata import MetaDataset
 
 PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
