@@ -53,15 +53,19 @@ def absences_of(units: Units, states: Sequence[TrialState]) -> Absences:
     )
     is_short = np.zeros(n_trials, dtype=np.bool_)
     has_changed = np.zeros(n_parameters, dtype=np.bool_)
-    contradictions: list[tuple[Positions, Positions]] = []
+    contradicting: set[int] = set()
+    last_contradicted = -1
     for a, b, first, second in _agreeing(units, sets, set_of):
         if not (sets[a] & ~sets[b]).any():  # it may have stopped before it asked for the others
             is_short[first[~is_complete[first]]] = True
             first = first[is_complete[first]]
         if len(first):
-            contradictions += [(first, second), (second, first)]
+            contradicting |= {*first.tolist(), *second.tolist()}
+            last_contradicted = max(last_contradicted, min(first[-1], second[-1]))
             has_changed |= sets[a] ^ sets[b]
-    first_present = _start_of_present_script(contradictions)
+    # The script has changed between two trials that contradict each other: the last time behind
+    # the last trial that a later one contradicts, and not behind that later one.
+    first_present = min((row for row in contradicting if row > last_contradicted), default=0)
     confirmed = np.bincount(set_of[has_failed & ~is_short], minlength=len(sets)) >= MIN_FAILURES
     is_exceeded = [((sets >= part).all(axis=1) & (sets > part).any(axis=1)).any() for part in sets]
     is_largest = ~np.array(is_exceeded, dtype=np.bool_)
@@ -99,23 +103,6 @@ def _agreeing(
         for first, second in same.values():
             if first and second:
                 yield a, b, np.array(first, dtype=np.intp), np.array(second, dtype=np.intp)
-
-
-def _start_of_present_script(contradictions: Sequence[tuple[Positions, Positions]]) -> int:
-    """Return the position before which trials may be of another script.
-
-    `contradictions` has pairs of positions of trials and of the trials that contradict them, both
-    ascending. The script has changed between the two trials of each contradiction. So the last
-    change lies behind the last trial that a later one contradicts, and not behind that later one.
-    """
-    last = max(
-        (int(old[old < new[-1]][-1]) for old, new in contradictions if old[0] < new[-1]),
-        default=-1,
-    )
-    return min(
-        (int(new[new > last][0]) for old, new in contradictions if old[0] <= last < new[-1]),
-        default=0,
-    )
 
 
 def independent_unit(trial: FrozenTrial, domain: Domain, seed: int, *, is_known: bool) -> float:
