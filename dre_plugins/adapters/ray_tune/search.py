@@ -221,7 +221,7 @@ class DRESearch(Searcher):
         metric = arguments.only("metric", self._metric, metric)
         mode = arguments.only("mode", self._mode, mode)
         tuned = ParamSpace.of(config, ordered=self._ordered)
-        param_space = arguments.joined_space(self._param_space, tuned)
+        param_space = tuned if self._param_space is None else self._param_space.joined(tuned)
         self._metric, self._mode, self._param_space = metric, mode, param_space
         stop = spec.get("stop")
         criteria = dict(stop) if isinstance(stop, Mapping) else {}
