@@ -89,12 +89,16 @@ def _agreeing(
     """
     values = value_numbers(units)
     rows_of = [np.flatnonzero(set_of == k) for k in range(len(sets))]
-    taken = [[{*column} for column in values[rows].T.tolist()] for rows in rows_of]
+    taken = [
+        {column: {*values[rows, column].tolist()} for column in np.flatnonzero(part).tolist()}
+        for rows, part in zip(rows_of, sets, strict=True)
+    ]
     for a, b in combinations(np.argsort(sets.sum(axis=1), kind="stable").tolist(), 2):
-        common = np.flatnonzero(sets[a] & sets[b])
+        of_a, of_b = taken[a], taken[b]
         # Nearly all pairs of sets differ in a parameter on which the objective branches.
-        if any(taken[a][column].isdisjoint(taken[b][column]) for column in common.tolist()):
+        if any(column in of_b and of_a[column].isdisjoint(of_b[column]) for column in of_a):
             continue
+        common = np.flatnonzero(sets[a] & sets[b])
         same: defaultdict[tuple[int, ...], tuple[list[int], list[int]]]
         same = defaultdict(lambda: ([], []))
         for side, rows in enumerate((rows_of[a], rows_of[b])):
