@@ -179,14 +179,12 @@ class DRESampler(BaseSampler):
             prior, past_studies, memory, self._settings, self.stats, process.began_at
         )
         self._reporter = reporter = attributes.TrialReporter(self.stats)
-        self._constraints = attributes.StatedConstraints(constraints_func, self.stats, reporter)
-        self._rules = StudyRules(valid, self._seed, self.stats, process, reporter)
+        self._constraints = attributes.StatedConstraints(constraints_func, reporter)
+        self._rules = StudyRules(valid, self._seed, process, reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
         self._history = History(self._cost)
         self._suggestions = Suggestions(
             settings=self._settings,
-            seed=self._seed,
-            stats=self.stats,
             past=self._past,
             process=process,
             rules=self._rules,
