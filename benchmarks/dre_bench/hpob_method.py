@@ -25,7 +25,7 @@ from dre_plugins.recommend.settings import RecommenderSettings, Settings, checke
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.seen import Seen
-from dre_plugins.study.loading import prior_from
+from dre_plugins.study.arguments import prior_from
 
 Matrix = NDArray[np.float64]
 

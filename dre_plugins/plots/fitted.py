@@ -23,8 +23,8 @@ from dre_plugins.recommend.settings import RecommenderSettings, Settings, checke
 from dre_plugins.recommend.trials import Trial, feasible
 from dre_plugins.space.base import Array, is_integer
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.arguments import prior_from
 from dre_plugins.study.ask_tell import AskTell
-from dre_plugins.study.loading import prior_from
 
 if TYPE_CHECKING:
     from dre_plugins.adapters.optuna import history

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dre_plugins.space.base import Array, Mask, Positions
 from dre_plugins.space.search_space import SearchSpace
@@ -88,18 +89,25 @@ def _points(units: Array) -> Array:
     return np.pad(np.nan_to_num(units, nan=_INACTIVE), ((0, 0), (0, 1)))
 
 
-def groups(units: Array) -> list[bytes]:
-    """Return one hashable key a row of canonical units `[C, P]`, equal for the same configuration.
+def value_numbers(units: Array) -> NDArray[np.int32]:
+    """Return a number for each canonical unit `[C, P]`, equal for the same value of a parameter.
 
-    The keys are valid among the given rows only. Units of a parameter that are connected by steps
-    below `SAME` count as one value.
+    Units of a parameter that are connected by steps below `SAME` count as one value.
     """
     columns = np.ascontiguousarray(np.nan_to_num(units, nan=_INACTIVE).T)
     order = np.argsort(columns, axis=1)
     steps = np.diff(np.take_along_axis(columns, order, axis=1), axis=1) >= SAME
     values = np.zeros(columns.shape, dtype=np.int32)
     np.put_along_axis(values, order[:, 1:], np.cumsum(steps, axis=1, dtype=np.int32), axis=1)
-    return [row.tobytes() for row in np.ascontiguousarray(values.T)]
+    return np.ascontiguousarray(values.T)
+
+
+def groups(units: Array) -> list[bytes]:
+    """Return one hashable key a row of canonical units `[C, P]`, equal for the same configuration.
+
+    The keys are valid among the given rows only.
+    """
+    return [row.tobytes() for row in value_numbers(units)]
 
 
 def distinct_rows(masks: Mask) -> tuple[Mask, Positions]:

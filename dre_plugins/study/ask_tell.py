@@ -29,10 +29,9 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Domain, is_integer
 from dre_plugins.space.rules import Rule, Valid
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.arguments import GivenMemory, memory_of_study, prior_from
 from dre_plugins.study.favourites import with_favourites
 from dre_plugins.study.kept_trials import KeptTrials, locked
-from dre_plugins.study.loading import prior_from
-from dre_plugins.study.memory import GivenMemory, memory_of_study
 from dre_plugins.study.stopping import ExpectedGain, check_n_ahead, expected_gain
 
 

@@ -9,8 +9,8 @@ from presets import FAST
 from small_spaces import told
 
 from dre_plugins.space import Categorical, Condition, Domain, Float, Integer, SearchSpace
+from dre_plugins.study.arguments import prior_from
 from dre_plugins.study.ask_tell import AskTell
-from dre_plugins.study.loading import prior_from
 from dre_plugins.transfer.recognition import AutoPrior
 
 RATE = Float(1e-3, 0.3, "log")

@@ -12,7 +12,7 @@ from small_universal import untrained, write
 from dre_plugins import AskTell, DRESampler
 from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.space import Float
-from dre_plugins.study.loading import prior_from
+from dre_plugins.study.arguments import prior_from
 from dre_plugins.universal.file import SHIPPED, load
 
 

@@ -115,13 +115,13 @@ def set_attribute(
 
 
 class TrialReporter:
-    """Write explanations of trials, and log each topic of a study once.
+    """Write explanations of trials, log each topic of a study once, and count in `stats`.
 
-    Threads may share it; at worst a message appears twice. It counts "unwritten" in `stats`.
+    Threads may share it; at worst a message appears twice.
     """
 
     def __init__(self, stats: Counter[str]) -> None:
-        self._stats = stats
+        self.stats = stats
         self._logged: set[tuple[str, str]] = set()
 
     def log(self, study: Study, topic: str, text: str, level: int = logging.WARNING) -> None:
@@ -183,7 +183,7 @@ class TrialReporter:
     ) -> None:
         """Count and warn that an attribute was refused; do nothing if `problem` is empty."""
         if problem:
-            self._stats["unwritten"] += 1
+            self.stats["unwritten"] += 1
             about = text.format(number=trial.number, problem=problem)
             self.log(study, text, f"{about} Further failures are only counted.")
 
@@ -195,13 +195,10 @@ class StatedConstraints:
     "constraint_errors" in `stats`.
     """
 
-    def __init__(
-        self, function: ConstraintsFunc | None, stats: Counter[str], reporter: TrialReporter
-    ) -> None:
+    def __init__(self, function: ConstraintsFunc | None, reporter: TrialReporter) -> None:
         is_function = function is None or callable(function)
         require(is_function, "constraints_func", function, "a function of a trial, or None")
         self._function = function
-        self._stats = stats
         self._reporter = reporter
         self._unwritten: dict[tuple[str, int], dict[str, float]] = {}
 
@@ -218,7 +215,7 @@ class StatedConstraints:
         except Exception as error:
             if is_from_signal_handler(error):
                 raise
-            self._stats["constraint_errors"] += 1
+            self._reporter.stats["constraint_errors"] += 1
             self._reporter.log(
                 study,
                 "<constraints>",

@@ -193,6 +193,15 @@ def internal_numbers(trial: FrozenTrial) -> dict[str, float]:
     return numbers
 
 
+def have(trials: Sequence[FrozenTrial], numbers: Mapping[str, float]) -> Mask:
+    """Return which trials have no other values of some parameters than these numbers `[N]`."""
+    agree = [
+        all(held.get(name, n) == n for name, n in numbers.items())
+        for held in map(internal_numbers, trials)
+    ]
+    return np.array(agree, dtype=np.bool_)
+
+
 def has_value(distribution: BaseDistribution, number: float) -> bool:
     """Return whether a number in internal representation stands for a value at all."""
     if isinstance(distribution, CategoricalDistribution):
@@ -254,13 +263,7 @@ def learnt_space(
         for trial, converted in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
-    is_always_the_same = all(values.keys() == asked[0].keys() for values in asked)
-    units = (
-        np.zeros((len(asked), plain.n_parameters))  # values do not matter, and take time
-        if is_always_the_same
-        else plain.to_units(asked)
-    )
-    evidence = absences_of(units, [STATES[trial.state] for trial in trials])
+    evidence = absences_of(plain.to_units(asked), [STATES[trial.state] for trial in trials])
     rows = np.flatnonzero(evidence.shows_absence)
     since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
     conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)

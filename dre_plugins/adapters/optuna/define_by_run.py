@@ -13,6 +13,7 @@ Notation: `N` trials in order of number, `P` parameters, `K` different sets of p
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from optuna.trial import FrozenTrial
@@ -20,13 +21,11 @@ from optuna.trial import FrozenTrial
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.base import Domain, Mask, Positions, Units
 from dre_plugins.space.candidates import sobol_point, start_up_unit
-from dre_plugins.space.seen import distinct_rows, groups
+from dre_plugins.space.seen import distinct_rows, value_numbers
 
 # A trial may fail by accident before it asks for all parameters. If it counted as whole, no trial
 # with the same values would be suggested again; so a second failure must confirm it.
 MIN_FAILURES = 2
-# Values are first compared roughly, by the bin of their unit, which is one bit of an integer.
-_N_BINS = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +53,19 @@ def absences_of(units: Units, states: Sequence[TrialState]) -> Absences:
     )
     is_short = np.zeros(n_trials, dtype=np.bool_)
     has_changed = np.zeros(n_parameters, dtype=np.bool_)
-    contradictions: list[tuple[Positions, Positions]] = []
-    for a, b in _comparable(units, sets, set_of):
-        common = sets[a] & sets[b]
-        is_part = not (sets[a] & ~sets[b]).any()
-        for first, second in _agreeing(units, np.flatnonzero(set_of == a), set_of == b, common):
-            if is_part:  # it may have stopped before it asked for the other parameters
-                is_short[first[~is_complete[first]]] = True
-                first = first[is_complete[first]]
-            if len(first):
-                contradictions += [(first, second), (second, first)]
-                has_changed |= sets[a] ^ sets[b]
-    first_present = _start_of_present_script(contradictions)
+    contradicting: set[int] = set()
+    last_contradicted = -1
+    for a, b, first, second in _agreeing(units, sets, set_of):
+        if not (sets[a] & ~sets[b]).any():  # it may have stopped before it asked for the others
+            is_short[first[~is_complete[first]]] = True
+            first = first[is_complete[first]]
+        if len(first):
+            contradicting |= {*first.tolist(), *second.tolist()}
+            last_contradicted = max(last_contradicted, min(first[-1], second[-1]))
+            has_changed |= sets[a] ^ sets[b]
+    # The script has changed between two trials that contradict each other: the last time behind
+    # the last trial that a later one contradicts, and not behind that later one.
+    first_present = min((row for row in contradicting if row > last_contradicted), default=0)
     confirmed = np.bincount(set_of[has_failed & ~is_short], minlength=len(sets)) >= MIN_FAILURES
     is_exceeded = [((sets >= part).all(axis=1) & (sets > part).any(axis=1)).any() for part in sets]
     is_largest = ~np.array(is_exceeded, dtype=np.bool_)
@@ -79,59 +79,36 @@ def absences_of(units: Units, states: Sequence[TrialState]) -> Absences:
     )
 
 
-def _comparable(units: Units, sets: Mask, set_of: Positions) -> Iterator[tuple[int, int]]:
-    """Yield pairs of sets of parameters whose trials may agree on all that both asked for.
+def _agreeing(
+    units: Units, sets: Mask, set_of: Positions
+) -> Iterator[tuple[int, int, Positions, Positions]]:
+    """Yield two sets of parameters, and trials of each with the same values of those in both.
 
-    Nearly all pairs differ in a parameter on which the objective branches, and need no closer
-    look. The first of a pair is no larger than the second. `sets` are the different ones `[K, P]`,
-    and `set_of` says which of them each trial asked for `[N]`.
+    The first set is no larger than the second, and trials are ascending. `sets` are the different
+    ones `[K, P]`, and `set_of` says which of them each trial asked for `[N]`.
     """
     if len(sets) < 2:
         return
-    bins = np.clip(np.nan_to_num(units) * _N_BINS, 0, _N_BINS - 1).astype(np.uint64)
-    bits = np.left_shift(np.uint64(1), bins)
-    values = np.array([np.bitwise_or.reduce(bits[set_of == k], axis=0) for k in range(len(sets))])
-    sizes = sets.sum(axis=1)
-    for a in np.argsort(sizes, kind="stable").tolist():
-        common = sets[a] & sets
-        parted = (common & ((values[a] & values) == 0)).any(axis=1)
-        later = (sizes > sizes[a]) | ((sizes == sizes[a]) & (np.arange(len(sets)) > a))
-        for b in np.flatnonzero(~parted & later).tolist():
-            yield a, b
-
-
-def _agreeing(
-    units: Units, rows: Positions, others: Mask, common: Mask
-) -> Iterator[tuple[Positions, Positions]]:
-    """Yield trials of two sets that have the same values of common parameters `[P]`, ascending."""
-    other_rows = np.flatnonzero(others)
-    keys = groups(units[np.concatenate([other_rows, rows])][:, common])
-    places: defaultdict[bytes, list[int]] = defaultdict(list)
-    for row, key in zip(other_rows.tolist(), keys, strict=False):
-        places[key].append(row)
-    agreeing: defaultdict[bytes, list[int]] = defaultdict(list)
-    for row, key in zip(rows.tolist(), keys[len(other_rows) :], strict=True):
-        if key in places:
-            agreeing[key].append(row)
-    for key, group in agreeing.items():
-        yield np.array(group, dtype=np.intp), np.array(places[key], dtype=np.intp)
-
-
-def _start_of_present_script(contradictions: Sequence[tuple[Positions, Positions]]) -> int:
-    """Return the position before which trials may be of another script.
-
-    `contradictions` has pairs of positions of trials and of the trials that contradict them, both
-    ascending. The script has changed between the two trials of each contradiction. So the last
-    change lies behind the last trial that a later one contradicts, and not behind that later one.
-    """
-    last = max(
-        (int(old[old < new[-1]][-1]) for old, new in contradictions if old[0] < new[-1]),
-        default=-1,
-    )
-    return min(
-        (int(new[new > last][0]) for old, new in contradictions if old[0] <= last < new[-1]),
-        default=0,
-    )
+    values = value_numbers(units)
+    rows_of = [np.flatnonzero(set_of == k) for k in range(len(sets))]
+    taken = [
+        {column: {*values[rows, column].tolist()} for column in np.flatnonzero(part).tolist()}
+        for rows, part in zip(rows_of, sets, strict=True)
+    ]
+    for a, b in combinations(np.argsort(sets.sum(axis=1), kind="stable").tolist(), 2):
+        of_a, of_b = taken[a], taken[b]
+        # Nearly all pairs of sets differ in a parameter on which the objective branches.
+        if any(column in of_b and of_a[column].isdisjoint(of_b[column]) for column in of_a):
+            continue
+        common = np.flatnonzero(sets[a] & sets[b])
+        same: defaultdict[tuple[int, ...], tuple[list[int], list[int]]]
+        same = defaultdict(lambda: ([], []))
+        for side, rows in enumerate((rows_of[a], rows_of[b])):
+            for row, key in zip(rows.tolist(), values[np.ix_(rows, common)].tolist(), strict=True):
+                same[tuple(key)][side].append(row)
+        for first, second in same.values():
+            if first and second:
+                yield a, b, np.array(first, dtype=np.intp), np.array(second, dtype=np.intp)
 
 
 def independent_unit(trial: FrozenTrial, domain: Domain, seed: int, *, is_known: bool) -> float:

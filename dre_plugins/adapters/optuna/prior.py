@@ -39,8 +39,7 @@ from dre_plugins.recommend.schedule import N_PRIOR_TRIALS
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.study.loading import prior_from
-from dre_plugins.study.memory import GivenMemory
+from dre_plugins.study.arguments import GivenMemory, prior_from
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.spaces.merging import mergeable
 

@@ -38,7 +38,6 @@ class StudyRules:
 
     valid: Valid | None
     seed: int
-    stats: Counter[str]
     process: ThisProcess
     reporter: TrialReporter
 
@@ -156,7 +155,7 @@ class StudyRules:
     def _count(self, study: Study, trial: FrozenTrial, text: str, kind: str = "<invalid>") -> None:
         """Count a trial that breaks the rule; the text of the first of a kind is logged."""
         self.process.choice(study, trial).is_invalid = True
-        self.stats["invalid"] += 1
+        self.reporter.stats["invalid"] += 1
         self.reporter.log(study, kind, f"{text} Further ones are only counted.")
 
     def _of(self, study: Study) -> Rule:

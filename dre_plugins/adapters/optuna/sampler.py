@@ -28,7 +28,7 @@ from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.space.rules import Rule, RuleError, Valid
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.study.memory import GivenMemory
+from dre_plugins.study.arguments import GivenMemory
 
 
 class DRESampler(BaseSampler):
@@ -179,14 +179,12 @@ class DRESampler(BaseSampler):
             prior, past_studies, memory, self._settings, self.stats, process.began_at
         )
         self._reporter = reporter = attributes.TrialReporter(self.stats)
-        self._constraints = attributes.StatedConstraints(constraints_func, self.stats, reporter)
-        self._rules = StudyRules(valid, self._seed, self.stats, process, reporter)
+        self._constraints = attributes.StatedConstraints(constraints_func, reporter)
+        self._rules = StudyRules(valid, self._seed, process, reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
         self._history = History(self._cost)
         self._suggestions = Suggestions(
             settings=self._settings,
-            seed=self._seed,
-            stats=self.stats,
             past=self._past,
             process=process,
             rules=self._rules,
@@ -289,7 +287,7 @@ class DRESampler(BaseSampler):
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(study, space, trial, trials):
                 break
-            repeats = claims.repeats_of(numbers, space, trials, names, self._history.numbers)
+            repeats = claims.repeats_of(numbers, space, trials, names)
             rivals = claims.conflicting_trials(study, trial, repeats)
             if rivals is None:
                 break
@@ -330,7 +328,7 @@ class DRESampler(BaseSampler):
         if domain.n_values is None or self._settings.allow_duplicates:
             return next(values)
         value, n_conflicts, problem = claims.unclaimed(
-            study, trial, param_name, param_distribution, values, self._history.numbers
+            study, trial, param_name, param_distribution, values
         )
         self.stats.update(["conflicts"] * n_conflicts)  # no key if there is none
         self._reporter.warn_if(problem, study, trial)

@@ -43,8 +43,6 @@ class Suggestions:
     """Ask a recommender, with the priors, rules, constraints and history of a `DRESampler`."""
 
     settings: RecommenderSettings
-    seed: int
-    stats: Counter[str]
     past: PriorSource
     process: ThisProcess
     rules: StudyRules
@@ -74,7 +72,7 @@ class Suggestions:
         ordered = self.settings.order_numeric_choices
         space, whole = conversion.learnt_space(search_space, others, history, ordered)
         space, counts = conversion.spanning(space, others, history)
-        recommender = self._recommender(study, trial, space, self.stats, others)
+        recommender = self._recommender(study, trial, space, self.reporter.stats, others)
         text = self._prior_of(study, trial, space).summary(space, recommender)
         # Again only where the study shows new parameters.
         self.reporter.log(study, text, text, logging.INFO)
@@ -82,7 +80,7 @@ class Suggestions:
             row for row, converted in enumerate(history) if converted.configuration and counts[row]
         ]
         fixed = within(conversion.given_to(trial) if given is None else given, space.domains)
-        tried = self.history.have(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
+        tried = conversion.have(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
         suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=tried)
         return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]
 
@@ -122,7 +120,7 @@ class Suggestions:
         with suppress(RuleError):  # no value of this range satisfies the rule
             _, suggestion = self.suggest(study, trial, search_space, trials, {}, given)
             # It completes a suggestion that was counted.
-            self.stats.subtract([suggestion.source, "suggestions"])
+            self.reporter.stats.subtract([suggestion.source, "suggestions"])
             if suggestion.source not in ("random", "fallback"):
                 choice.values = {**choice.values, **suggestion.configuration}
                 return choice.values
@@ -146,9 +144,10 @@ class Suggestions:
         # A trial counts as one suggestion, however many parameters it asks for one by one. If the
         # model's suggestion is completed here, its source stays "model".
         is_first = choice.prior_suggestion is None and not (choice.source and asked)
+        stats = self.reporter.stats
         if is_first and choice.source:  # the prior replaces the model's suggestion
-            self.stats.subtract([choice.source, "suggestions"])
-        stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
+            stats.subtract([choice.source, "suggestions"])
+        stats = stats if is_first else Counter(fallbacks=stats["fallbacks"])
         suggest = self._recommender(study, trial, space, stats).suggest
         # Parameters of a new branch begin with the best member of a portfolio.
         is_new_branch = choice.values and isinstance(prior.prior, RecognisedPrior)
@@ -183,7 +182,7 @@ class Suggestions:
             Recommender,
             space,
             self.settings,
-            seed=self.seed,
+            seed=self.rules.seed,
             stats=stats,
             n_objectives=len(study.directions),
             logger=logger,

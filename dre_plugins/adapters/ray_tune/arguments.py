@@ -16,19 +16,6 @@ Evaluated: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
 Points: TypeAlias = Sequence[Mapping[str, Any]]
 
 
-def joined_space(ours: ParamSpace | None, given: ParamSpace) -> ParamSpace:
-    """Return the space of a searcher together with that of the Tuner."""
-    if ours is None:
-        return given
-    if given.space.n_parameters and not given.searches_like(ours):
-        raise ValueError(
-            f"DRESearch searches {list(ours.space.names)} already, and the param_space of the "
-            f"Tuner has other domains, of {list(given.space.names)}; give all of them in one "
-            "place, and use a new DRESearch for a new param_space."
-        )
-    return ours.beside(given)
-
-
 def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
     """Return the metric and the mode of one objective, or those of several as lists."""
     parts = [[*part] if isinstance(part, (list, tuple)) else part for part in (metric, mode)]

@@ -85,13 +85,18 @@ class ParamSpace:
         """
         return self.root.read(tree.nested({k: v for k, v in config.items() if k != TRIAL_INDEX}))
 
-    def beside(self, other: ParamSpace) -> ParamSpace:
-        """Return the same space with the constants of another one added."""
-        return replace(self, root=self.root.beside(other.root))
+    def joined(self, given: ParamSpace) -> ParamSpace:
+        """Return the space of a `DRESearch` with the constants of its Tuner's added.
 
-    def searches_like(self, other: ParamSpace) -> bool:
-        """Say whether both search the same parameters, whatever their constants are."""
-        return _searched(self.space) == _searched(other.space)
+        A ValueError says that the Tuner's has other parameters, or other domains of them.
+        """
+        if given.space.n_parameters and _searched(given.space) != _searched(self.space):
+            raise ValueError(
+                f"DRESearch searches {list(self.space.names)} already, and the param_space of the "
+                f"Tuner has other domains, of {list(given.space.names)}; give all of them in one "
+                "place, and use a new DRESearch for a new param_space."
+            )
+        return replace(self, root=self.root.beside(given.root))
 
 
 def _searched(space: SearchSpace) -> tuple[object, object]:

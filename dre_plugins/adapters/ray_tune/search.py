@@ -27,9 +27,8 @@ from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
+from dre_plugins.study.arguments import GivenMemory, is_wanted, prior_from
 from dre_plugins.study.ask_tell import AskTell
-from dre_plugins.study.loading import prior_from
-from dre_plugins.study.memory import GivenMemory, is_wanted
 
 
 class DRESearch(Searcher):
@@ -222,7 +221,7 @@ class DRESearch(Searcher):
         metric = arguments.only("metric", self._metric, metric)
         mode = arguments.only("mode", self._mode, mode)
         tuned = ParamSpace.of(config, ordered=self._ordered)
-        param_space = arguments.joined_space(self._param_space, tuned)
+        param_space = tuned if self._param_space is None else self._param_space.joined(tuned)
         self._metric, self._mode, self._param_space = metric, mode, param_space
         stop = spec.get("stop")
         criteria = dict(stop) if isinstance(stop, Mapping) else {}
@@ -245,7 +244,7 @@ class DRESearch(Searcher):
         if may_wait:
             self._given = self._given.on(param_space)
             if self._given.past_results is not None or is_wanted(self._given.memory):
-                self._given.check(param_space, self._mode)
+                self._given.check(param_space, self._mode, self._reading)
                 return
         study = self._given.begin(param_space, self._mode, self._reading)
         self._trials = RayTrials(study, param_space, self._reading)
@@ -334,7 +333,7 @@ class DRESearch(Searcher):
             added.add_points(self._trials.study, self._trials.param_space)
             return
         if self._param_space is not None and self._mode:
-            added.check(self._param_space, self._mode)
+            added.check(self._param_space, self._mode, self._reading)
         self._given = replace(self._given, evaluated=[*self._given.evaluated, point])
 
     # ---- the state on disk

@@ -21,8 +21,8 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.arguments import GivenMemory, is_wanted
 from dre_plugins.study.ask_tell import AskTell
-from dre_plugins.study.memory import GivenMemory, is_wanted
 from dre_plugins.transfer.metadata import MetaDataset
 
 PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
@@ -55,19 +55,15 @@ class StudyArguments:
         """Return them without what a study has once it has begun, as states become smaller."""
         return replace(self, prior=None, past_results=None, points=(), evaluated=())
 
-    def check(self, space: ParamSpace, mode: Any) -> None:
+    def check(self, space: ParamSpace, mode: Any, reading: Reading) -> None:
         """Refuse points and a rule that the space cannot have, where the study begins later."""
-        study = AskTell(
-            space.space,
-            direction=_directions_of(mode),
-            prior=None,
-            logger=logging.Logger("unheard", logging.CRITICAL),  # the study warns when it begins
-            memory=False,
-            valid=_rule_on(self.valid, space),
-        )
-        self.add_points(study, space)
+        unlearnt = replace(self, prior=None, past_results=None, memory=False)
+        # It warns when it begins.
+        unlearnt.begin(space, mode, reading, logging.Logger("unheard", logging.CRITICAL))
 
-    def begin(self, space: ParamSpace, mode: Any, reading: Reading) -> AskTell:
+    def begin(
+        self, space: ParamSpace, mode: Any, reading: Reading, logger: logging.Logger = logger
+    ) -> AskTell:
         """Begin the study, after learning from past results if there are any."""
         prior, metric = self.prior, reading.metric
         if not space.space.n_parameters:

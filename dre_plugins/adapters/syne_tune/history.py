@@ -28,8 +28,8 @@ from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import match_key
 from dre_plugins.space.rules import Valid
+from dre_plugins.study.arguments import GivenMemory, is_wanted
 from dre_plugins.study.ask_tell import AskTell
-from dre_plugins.study.memory import GivenMemory, is_wanted
 
 logger = logging.getLogger("syne_tune.dre_plugins")
 

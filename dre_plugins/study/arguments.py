@@ -1,10 +1,16 @@
-"""Load the prior that an argument names.
+"""The arguments `prior` and `memory` of a study: what they name is loaded.
 
-Trained priors are in `dre_plugins.transfer`, which is imported, with torch, only if one is given.
+What most studies do not use is imported only if it is given: trained priors, which need torch, and
+the memory.
 """
 
+from __future__ import annotations
+
+import logging
 import os
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.engine.settings import Preset, get_preset, require
 from dre_plugins.recommend.prior import (
@@ -16,6 +22,12 @@ from dre_plugins.recommend.prior import (
     UniversalFile,
     check_turns,
 )
+
+if TYPE_CHECKING:
+    from dre_plugins.memory import Memory
+    from dre_plugins.memory.access import StudyMemory
+
+GivenMemory: TypeAlias = "bool | str | os.PathLike[str] | Memory | None"
 
 
 def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPrior:
@@ -59,3 +71,36 @@ def _trained(given: Any) -> PriorLike | None:
     from dre_plugins.transfer.prior import Prior
 
     return Prior.load(given)
+
+
+def is_wanted(given: GivenMemory) -> bool:
+    """Say whether a study is to use a memory, given as an argument or by DRE_MEMORY."""
+    return bool(os.environ.get("DRE_MEMORY")) if given is None else given is not False
+
+
+def memory_of_study(
+    given: GivenMemory,
+    *,
+    name: str,
+    framework: str,
+    directions: Sequence[str],
+    stats: Counter[str],
+    logger: logging.Logger,
+) -> StudyMemory | None:
+    """Return the access of a new study to a memory, None if there is no memory.
+
+    A ValueError says that `given` is no memory, a name no text or `logger` no logger.
+    """
+    for argument, text in (("name", name), ("framework", framework)):
+        require(isinstance(text, str), argument, text, "a text")
+    is_logger = isinstance(logger, (logging.Logger, logging.LoggerAdapter))
+    require(is_logger, "logger", logger, "a logging.Logger, or None")
+    if not is_wanted(given):
+        return None
+    from dre_plugins.memory import Memory
+    from dre_plugins.memory.access import StudyMemory
+    from dre_plugins.memory.recorded_study import Header
+
+    header = Header(name=name, framework=framework, directions=tuple(directions))
+    memory = Memory.of(given)
+    return None if memory is None else StudyMemory(memory, header, stats=stats, logger=logger)
