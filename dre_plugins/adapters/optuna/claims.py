@@ -16,7 +16,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any, TypeAlias
 
 from optuna.distributions import BaseDistribution
@@ -40,6 +39,8 @@ NEAR = 0.005
 
 # Whether a suggestion repeats another trial.
 Repeats: TypeAlias = Callable[[FrozenTrial], bool]
+# The parameters of a trial in internal representation, from a cache.
+HeldBy: TypeAlias = Callable[[FrozenTrial], Mapping[str, float]]
 
 
 def announce(study: Study, trial: FrozenTrial) -> str:
@@ -78,6 +79,7 @@ def repeats_of(
     space: SearchSpace,
     trials: Sequence[FrozenTrial],
     names: Collection[str],
+    held_by: HeldBy,
 ) -> Repeats:
     """Return what says whether a suggestion repeats a trial, given the trials that were known.
 
@@ -85,10 +87,10 @@ def repeats_of(
     Of the `numbers` of a trial, only those of parameters with these `names` are compared.
     """
     ended = {trial.number for trial in trials if trial.state.is_finished()}
-    read = {trial.number: internal_numbers(trial) for trial in trials if trial.number not in ended}
+    read = {trial.number: held_by(trial) for trial in trials if trial.number not in ended}
 
     def repeats(other: FrozenTrial) -> bool:
-        of_trial = internal_numbers(other)
+        of_trial = held_by(other)
         held = {name: number for name, number in of_trial.items() if name in names}
         is_known = other.number in ended or read.get(other.number) == of_trial
         if is_known or held.keys() != numbers.keys():
@@ -111,6 +113,7 @@ def unclaimed(
     name: str,
     distribution: BaseDistribution,
     values: Iterable[Any],
+    held_by: HeldBy,
 ) -> tuple[Any, int, str]:
     """Claim values of a parameter in turn until the trial differs from all others.
 
@@ -118,20 +121,21 @@ def unclaimed(
     number of conflicts, and the reason if a claim could not be written.
     """
     so_far, n_conflicts, problem = internal_numbers(trial), 0, ""
+
+    def conflicts(numbers: Mapping[str, float]) -> bool:
+        same = conflicting_trials(study, trial, lambda t: held_by(t) == numbers, waits=False)
+        return same is not None
+
     for value in values:
         chosen = value
         if n_conflicts == MAX_MOVES:
             break
         numbers = {**so_far, name: internal_number(distribution, value)}
         problem = claim(study, trial, numbers) or problem
-        if conflicting_trials(study, trial, partial(_has, numbers), waits=False) is None:
+        if not conflicts(numbers):
             break
         n_conflicts += 1
     return chosen, n_conflicts, problem
-
-
-def _has(numbers: Mapping[str, float], trial: FrozenTrial) -> bool:
-    return trial.params.keys() <= numbers.keys() and internal_numbers(trial) == numbers
 
 
 def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:

@@ -193,15 +193,6 @@ def internal_numbers(trial: FrozenTrial) -> dict[str, float]:
     return numbers
 
 
-def have(trials: Sequence[FrozenTrial], numbers: Mapping[str, float]) -> Mask:
-    """Return which trials have no other values of some parameters than these numbers `[N]`."""
-    agree = [
-        all(held.get(name, n) == n for name, n in numbers.items())
-        for held in map(internal_numbers, trials)
-    ]
-    return np.array(agree, dtype=np.bool_)
-
-
 def has_value(distribution: BaseDistribution, number: float) -> bool:
     """Return whether a number in internal representation stands for a value at all."""
     if isinstance(distribution, CategoricalDistribution):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import Study as Study, StudyDirection  # pictures are of a Study, too
 from optuna.trial import FrozenTrial, TrialState as OptunaState
@@ -19,8 +21,17 @@ from dre_plugins.adapters.optuna import conversion
 from dre_plugins.adapters.optuna.attributes import constraints_of, stored_trials
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial, number_of
-from dre_plugins.space.base import match_key
+from dre_plugins.space.base import Mask, match_key
 from dre_plugins.space.search_space import SearchSpace
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A trial that has ended, its parameters in internal representation, and its conversion."""
+
+    source: FrozenTrial
+    numbers: Mapping[str, float]
+    converted: Trial | str  # or why there is none
 
 
 class History:
@@ -33,8 +44,7 @@ class History:
 
     def __init__(self, cost: str | None = None) -> None:
         self._cost = cost
-        # Ended trials by number, each with its conversion, or why there is none.
-        self._kept: tuple[Hashable, dict[int, tuple[FrozenTrial, Trial | str]]] = (None, {})
+        self._kept: tuple[Hashable, dict[int, _Ended]] = (None, {})
 
     def __reduce__(self) -> tuple[type[History], tuple[str | None]]:
         return History, (self._cost,)
@@ -58,17 +68,20 @@ class History:
         history: list[Trial] = []
         problem = ""
         for trial in trials:
-            source, converted = kept.get(trial.number, (None, ""))
-            if source is not trial:
+            ended = kept.get(trial.number)
+            if ended is not None and ended.source is trial:
+                converted = ended.converted
+            else:
                 try:
                     converted = trial_of(trial, search_space, directions, self._cost)
                 except ValueError as error:
                     converted = str(error)
                 if trial.state.is_finished():
-                    if source is not None:  # of another study, whose entries must all go
+                    if ended is not None:  # of another study, whose entries must all go
                         kept = {}
                         self._kept = key, kept
-                    kept[trial.number] = trial, converted
+                    numbers = conversion.internal_numbers(trial)
+                    kept[trial.number] = _Ended(trial, numbers, converted)
             if isinstance(converted, Trial):
                 read.append(trial)
                 history.append(converted)
@@ -78,6 +91,21 @@ class History:
                     "be. Further trials of this kind are not mentioned."
                 )
         return read, history, problem
+
+    def numbers(self, trial: FrozenTrial) -> Mapping[str, float]:
+        """Return the parameters of a trial in internal representation, see `internal_numbers`."""
+        ended = self._kept[1].get(trial.number)
+        if ended is not None and ended.source is trial:
+            return ended.numbers
+        return conversion.internal_numbers(trial)
+
+    def have(self, trials: Sequence[FrozenTrial], numbers: Mapping[str, float]) -> Mask:
+        """Return which trials have no other values of some parameters than these numbers `[N]`."""
+        agree = [
+            all(held.get(name, n) == n for name, n in numbers.items())
+            for held in map(self.numbers, trials)
+        ]
+        return np.array(agree, dtype=np.bool_)
 
 
 def read(

@@ -287,7 +287,7 @@ class DRESampler(BaseSampler):
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(study, space, trial, trials):
                 break
-            repeats = claims.repeats_of(numbers, space, trials, names)
+            repeats = claims.repeats_of(numbers, space, trials, names, self._history.numbers)
             rivals = claims.conflicting_trials(study, trial, repeats)
             if rivals is None:
                 break
@@ -328,7 +328,7 @@ class DRESampler(BaseSampler):
         if domain.n_values is None or self._settings.allow_duplicates:
             return next(values)
         value, n_conflicts, problem = claims.unclaimed(
-            study, trial, param_name, param_distribution, values
+            study, trial, param_name, param_distribution, values, self._history.numbers
         )
         self.stats.update(["conflicts"] * n_conflicts)  # no key if there is none
         self._reporter.warn_if(problem, study, trial)

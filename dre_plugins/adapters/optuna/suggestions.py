@@ -80,7 +80,7 @@ class Suggestions:
             row for row, converted in enumerate(history) if converted.configuration and counts[row]
         ]
         fixed = within(conversion.given_to(trial) if given is None else given, space.domains)
-        tried = conversion.have(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
+        tried = self.history.have(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
         suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=tried)
         return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]
 

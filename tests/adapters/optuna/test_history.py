@@ -21,6 +21,7 @@ from optuna_worker import mixed_objective, optimized, params_of, tiny_sampler
 from spies import spy
 
 from dre_plugins.adapters.optuna import DRESampler, history as optuna_history
+from dre_plugins.adapters.optuna.conversion import internal_numbers
 from dre_plugins.adapters.optuna.history import History, trial_of
 
 Space = dict[str, BaseDistribution]
@@ -185,6 +186,15 @@ def test_a_part_of_the_trials_is_enough() -> None:
     assert all(trial is expected for trial, expected in zip(odd, whole[1::2], strict=True))
     again = history.readable(trials, SPACES["first"], MINIMIZE)[1]
     assert all(trial is expected for trial, expected in zip(again, whole, strict=True))
+
+
+def test_numbers_are_those_of_the_trial_that_is_asked_for() -> None:
+    history, trials, others = History(), ended_trials(), ended_trials(6)[::-1]
+    for number, other in enumerate(others):
+        other.number = number
+    history.readable(trials, SPACES["first"], MINIMIZE)
+    for trial in [*trials, *others]:
+        assert history.numbers(trial) == internal_numbers(trial)
 
 
 def test_threads_may_share_it() -> None:

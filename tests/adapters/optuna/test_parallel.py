@@ -15,6 +15,7 @@ from processes import run_together
 
 from dre_plugins.adapters.optuna import DRESampler, claims
 from dre_plugins.adapters.optuna.attributes import explanation_of
+from dre_plugins.adapters.optuna.conversion import internal_numbers
 from dre_plugins.space import Float, SearchSpace
 
 
@@ -111,7 +112,7 @@ def test_zombies_do_not_stop_a_study() -> None:
     assert sources.count("model") >= 10
 
 
-has_one = claims.repeats_of({"x": 1.0}, SearchSpace({}), [], {"x"})
+has_one = claims.repeats_of({"x": 1.0}, SearchSpace({}), [], {"x"}, internal_numbers)
 
 
 @pytest.fixture
@@ -205,11 +206,9 @@ def test_models_that_choose_at_the_same_time_do_not_choose_nearly_the_same(monke
 def test_a_number_out_of_all_ranges_is_near_to_none() -> None:
     """As one that another worker has enqueued meanwhile."""
     space = SearchSpace({"x": Float(0.0, 1.0)})
-    state = optuna.trial.TrialState.RUNNING
+    other = optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING)
     for held, chosen in ((math.inf, 0.5), (0.5, math.inf), (math.inf, -math.inf), (0.5, 0.501)):
-        claimed = {"dre:suggestion": {"x": held}}
-        other = optuna.trial.create_trial(state=state, system_attrs=claimed)
-        repeats = claims.repeats_of({"x": chosen}, space, [], "x")
+        repeats = claims.repeats_of({"x": chosen}, space, [], "x", lambda _, x=held: {"x": x})
         assert repeats(other) is (chosen == 0.501)
 
 
