@@ -87,8 +87,6 @@ def _agreeing(
     The first set is no larger than the second, and trials are ascending. `sets` are the different
     ones `[K, P]`, and `set_of` says which of them each trial asked for `[N]`.
     """
-    if len(sets) < 2:
-        return
     values = value_numbers(units)
     rows_of = [np.flatnonzero(set_of == k) for k in range(len(sets))]
     taken = [
