@@ -13,7 +13,6 @@ Notation: `N` trials in order of number, `P` parameters, `K` different sets of p
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from optuna.trial import FrozenTrial
@@ -89,24 +88,23 @@ def _agreeing(
     """
     values = value_numbers(units)
     rows_of = [np.flatnonzero(set_of == k) for k in range(len(sets))]
-    taken = [
-        {column: {*values[rows, column].tolist()} for column in np.flatnonzero(part).tolist()}
-        for rows, part in zip(rows_of, sets, strict=True)
-    ]
-    for a, b in combinations(np.argsort(sets.sum(axis=1), kind="stable").tolist(), 2):
-        of_a, of_b = taken[a], taken[b]
+    # Which values the trials of a set have, roughly: a bit of an integer for each.
+    bits = np.left_shift(np.uint64(1), values.astype(np.uint64) % np.uint64(64))
+    taken = np.array([np.bitwise_or.reduce(bits[rows], axis=0) for rows in rows_of])
+    order = np.argsort(sets.sum(axis=1), kind="stable")
+    for place, a in enumerate(order.tolist(), 1):
+        larger = order[place:]
         # Nearly all pairs of sets differ in a parameter on which the objective branches.
-        if any(column in of_b and of_a[column].isdisjoint(of_b[column]) for column in of_a):
-            continue
-        common = np.flatnonzero(sets[a] & sets[b])
-        same: defaultdict[tuple[int, ...], tuple[list[int], list[int]]]
-        same = defaultdict(lambda: ([], []))
-        for side, rows in enumerate((rows_of[a], rows_of[b])):
-            for row, key in zip(rows.tolist(), values[np.ix_(rows, common)].tolist(), strict=True):
-                same[tuple(key)][side].append(row)
-        for first, second in same.values():
-            if first and second:
-                yield a, b, np.array(first, dtype=np.intp), np.array(second, dtype=np.intp)
+        is_parted = sets[a] & sets[larger] & ((taken[a] & taken[larger]) == 0)
+        for b in larger[~is_parted.any(axis=1)].tolist():
+            common = np.flatnonzero(sets[a] & sets[b])
+            same: defaultdict[bytes, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+            for side, rows in enumerate((rows_of[a], rows_of[b])):
+                for row, key in zip(rows.tolist(), values[np.ix_(rows, common)], strict=True):
+                    same[key.tobytes()][side].append(row)
+            for first, second in same.values():
+                if first and second:
+                    yield a, b, np.array(first, dtype=np.intp), np.array(second, dtype=np.intp)
 
 
 def independent_unit(trial: FrozenTrial, domain: Domain, seed: int, *, is_known: bool) -> float:
