@@ -21,10 +21,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "universal": ({"numpy", "torch", "safetensors"}, {"engine"}),
     "recommend": (NUMERICS, {"engine", "space", "universal"}),
     "transfer": (NUMERICS | {"rich"}, {"engine", "space", "universal", "recommend"}),
-    "memory": (
-        {"filelock", "numpy", "platformdirs", "scipy"},
-        {"engine", "space", "recommend", "transfer"},
-    ),
+    "memory": ({"numpy", "platformdirs"}, {"engine", "space", "recommend", "transfer"}),
     "study": ({"numpy"}, {"engine", "space", "universal", "recommend", "transfer", "memory"}),
     "adapters": (
         NUMERICS | FRAMEWORKS | {"pandas"},

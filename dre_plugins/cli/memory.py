@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import logging
-import time
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,7 +123,7 @@ def forget(
     folder: Folder = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete studies, and all priors, as any may have been trained on them.
+    """Delete studies, and all past tasks that studies learn from, as any may be theirs.
 
     Example:
 
@@ -138,7 +137,7 @@ def forget(
     if not yes:
         names = console().escaped(", ".join(entry.header.title for entry in found))
         try:
-            agrees = typer.confirm(f"Delete {names}, with {trials}, and all priors?")
+            agrees = typer.confirm(f"Delete {names}, with {trials}?")
         except (typer.Abort, RuntimeError):  # the input ends, or is closed
             typer.echo()
             agrees = False
@@ -146,7 +145,7 @@ def forget(
             raise ValueError("Nothing was deleted; --yes deletes without asking.")
     opened.forget(found)
     forgotten = counted(len(found), "study", "studies")
-    console().print(f"Forgot {forgotten} with {trials}, and all priors.")
+    console().print(f"Forgot {forgotten} with {trials}.")
 
 
 @memory.command("export")
@@ -199,43 +198,12 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
     console().print(f"Recorded {len(new)} of {len(metadata)} studies in {opened.path}.")
 
 
-@memory.command("train")
-def train(folder: Folder = None) -> None:
-    """Train priors for later studies; priors that exist are not trained again.
-
-    Studies whose search spaces overlap share a prior. Training takes about a minute for a group of
-    more than 30 studies; smaller groups need none, as a study learns from them in a second when it
-    begins. Run this from time to time, or by cron every night.
-
-    Example:
-
-        dre memory train
-    """
-    from dre_plugins.memory.choices import MIN_STUDIES_AHEAD, groups_of, pretrain
-    from dre_plugins.memory.selection import MIN_TRIALS
-
-    opened, logger = _memory(folder), logging.getLogger("dre_plugins")
-    table = Table("parameters", Column("studies", justify="right"), "prior")
-    table.caption = f"Only studies of one objective with at least {MIN_TRIALS} trials count."
-    for space, group in groups_of(_index(opened)):
-        state = f"none needed: up to {MIN_STUDIES_AHEAD} are learnt from when a study begins"
-        if len(group) > MIN_STUDIES_AHEAD:
-            began = time.time()
-            path = pretrain(opened, group, logger)
-            state = "none, as they have no order in common"
-            if path is not None:
-                is_new = path.stat().st_mtime >= began
-                state = f"trained in {time.time() - began:.0f} s" if is_new else "is there already"
-        table.add_row(", ".join(space.names), str(len(group)), state)
-    console().print(table)
-
-
 @memory.command("stats")
 def stats(folder: Folder = None) -> None:
     """Show the size of the memory, the studies that others learnt from, and the gain of that.
 
-    "first suggestions" compares the suggestions that a study made before it had observed anything
-    with the space-filling trials of the same study, with which it would have begun without a
+    "first suggestions" compares the suggestion that a study made before it had observed anything
+    with what its trials let expect of space-filling ones, with which it would have begun without a
     memory. The gain of its later trials cannot be told from records.
 
     Example:
@@ -245,10 +213,9 @@ def stats(folder: Folder = None) -> None:
     from dre_plugins.cli.tables import entry_table
 
     opened = _memory(folder)
-    index, priors = _index(opened), [*opened.priors.glob("*.safetensors")]
-    entries, sources = index.entries, opened.source_studies()
+    index, sources = _index(opened), opened.source_studies()
+    entries = index.entries
     learners = [entry for entry in entries if sources.get(entry.header.study)]
-    size = sum(path.stat().st_size for path in priors) / 1e6
     counts = {
         "studies": str(len(entries)),
         "of these, learnt from others": str(len(learners)),
@@ -256,7 +223,6 @@ def stats(folder: Folder = None) -> None:
         "search spaces": str(len({entry.space for entry in entries})),
         "records": f"{sum(entry.n_bytes for entry in entries) / 1e6:.1f} MB",
         "damaged records": str(len(index.damaged)),
-        "priors": f"{len(priors)}, {size:.1f} MB",
         "first suggestions": _first_suggestions(learners),
     }
     console().print(entry_table(f"memory {opened.path}", counts))
@@ -279,7 +245,7 @@ def _first_suggestions(learners: list[Entry]) -> str:
     if found.n_studies < MIN_STUDIES:
         return f"known from {MIN_STUDIES} studies on, of {found.n_studies} so far"
     return (
-        f"beat {found.share:.0%} ± {found.error:.0%} of the space-filling trials of "
+        f"beat {found.share:.0%} ± {found.error:.0%} of space-filling trials, as expected in "
         f"{found.n_studies} studies: as good as the best of {found.trials:.1f} such trials"
     )
 

@@ -1,4 +1,4 @@
-"""The access of one study to a memory: a prior to start from, and its own record."""
+"""The access of one study to a memory: past studies to learn from, and its own record."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from dre_plugins.memory.choices import prior_for
+from dre_plugins.memory.choices import past_tasks_for
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded_study import Header
 from dre_plugins.memory.records import Recorder
-from dre_plugins.recommend.prior import fits
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.past_tasks import PastTasks
 
 # Errors of reading and writing in a folder that is full, gone, or written by others.
 _FAILURES = (OSError, *DAMAGES)
@@ -56,18 +52,18 @@ class StudyMemory:
         with self._surviving("written"):
             self._recorder.write(number, *make(), is_stopped=is_stopped, source=source)
 
-    def prior_for(self, space: SearchSpace | str) -> Prior | None:
-        """Return a prior of the past studies that help, see `choices.prior_for`."""
+    def past_tasks_for(self, space: SearchSpace | str) -> PastTasks | None:
+        """Return the past studies that help, see `choices.past_tasks_for`."""
         is_empty = isinstance(space, SearchSpace) and not space.n_parameters
         if len(self._header.directions) != 1 or is_empty:
             return None
-        prior: Prior | None = None
+        past: PastTasks | None = None
         with self._surviving("learnt from"):
-            prior = prior_for(self._memory, self._header.study, space, self._logger)
-        if prior is not None and isinstance(space, SearchSpace) and not fits(prior, space):
-            prior = None  # for example of batch_size=32 alone, where the study has [16, 64]
-        self.stats["past_studies"] = len(prior.card.tasks) if prior is not None else 0
-        return prior
+            past = past_tasks_for(self._memory, self._header.study, space, self._logger)
+        if past is not None and isinstance(space, SearchSpace) and not past.on(space):
+            past = None  # for example of batch_size=32 alone, where the study has [16, 64]
+        self.stats["past_studies"] = 0 if past is None else len(past.tasks)
+        return past
 
     @contextmanager
     def _surviving(self, failed: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The memory: a folder of recorded studies and of the priors trained on them."""
+"""The memory: a folder of recorded studies, and of those that each study has learnt from."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ from dre_plugins.space.base import is_real
 from dre_plugins.transfer.archive import DAMAGES
 
 VARIABLE = "DRE_MEMORY"
-# Number of priors that are kept, those that were used last; one takes about 150 KB.
-MAX_PRIORS = 200
-# Suffix of a file with the studies that a prior trained ahead knows, see `choices`.
-STUDIES = ".studies"
+# Number of files of past tasks that are kept, those that were used last; one takes up to 100 KB.
+MAX_TASKS = 200
 _BYTES_PER_MEGABYTE = 10**6
 
 
@@ -83,9 +81,9 @@ class Memory:
         return self.path / "studies"
 
     @property
-    def priors(self) -> Path:
-        """Return the folder of the priors."""
-        return self.path / "priors"
+    def tasks(self) -> Path:
+        """Return the folder of past tasks: the trials that studies have learnt from."""
+        return self.path / "tasks"
 
     @property
     def choices(self) -> Path:
@@ -94,8 +92,8 @@ class Memory:
 
     @property
     def is_read_only(self) -> bool:
-        """Say whether priors and choices cannot be written, as in a snapshot or a colleague's."""
-        folders = (self.priors, self.choices)
+        """Say whether nothing can be written, as in a snapshot or the memory of a colleague."""
+        folders = (self.tasks, self.choices)
         present = [folder if folder.is_dir() else self.path for folder in folders]
         return self.path.is_dir() and not all(os.access(folder, os.W_OK) for folder in present)
 
@@ -108,7 +106,7 @@ class Memory:
         return read_index(self.records, self.path / "index.json")
 
     def forget(self, entries: Collection[Entry]) -> None:
-        """Delete studies, and all priors, as any may have been trained on them.
+        """Delete studies, and all past tasks, as any may be theirs.
 
         Raises:
             OSError: A file cannot be deleted.
@@ -116,19 +114,19 @@ class Memory:
         for entry in entries:
             self._delete(entry)
         if entries:
-            _keep_newest(self.priors, 0)
+            _keep_newest(self.tasks, 0)
 
     def shrink(self) -> None:
-        """Delete the studies and priors beyond the limits that were written and used longest ago.
+        """Delete what is beyond the limits: the studies and past tasks that were used longest ago.
 
         What killed processes have left of files is deleted as well.
 
         Raises:
             OSError: The memory cannot be read, or a file not deleted.
         """
-        for folder in (self.path, self.records, self.priors, self.choices):
+        for folder in (self.path, self.records, self.tasks, self.choices):
             delete_abandoned(folder)
-        _keep_newest(self.priors, MAX_PRIORS)
+        _keep_newest(self.tasks, MAX_TASKS)
         if self.max_megabytes is None:
             return
         entries = self.index().entries
@@ -187,18 +185,12 @@ def _is_path(given: object) -> bool:
 
 
 def _keep_newest(folder: Path, count: int) -> None:
-    """Delete all priors of a folder but those that were used last, and what belongs to them."""
+    """Delete all files of past tasks but those that were used last."""
     # Names that begin with a dot are of files that another process is writing.
-    files = [
-        path
-        for path in folder.glob("*")
-        if path.suffix in (".safetensors", ".rejected") and not path.name.startswith(".")
-    ]
+    files = [path for path in folder.glob("*.npz") if not path.name.startswith(".")]
     files.sort(key=_last_used)
     for path in files[: max(len(files) - count, 0)]:
         path.unlink(missing_ok=True)
-        for suffix in (".lock", STUDIES):
-            path.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _last_used(path: Path) -> float:

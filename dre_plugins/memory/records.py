@@ -5,6 +5,7 @@ search spaces and trials follow as the trials end. In a file values are in the u
 `Trial` larger is better.
 """
 
+import hashlib
 import json
 import math
 import os
@@ -21,7 +22,6 @@ from threading import RLock
 from typing import Any
 
 from dre_plugins.engine.files import atomic_write, make_folder, regular
-from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.recorded_study import Header, RecordedStudy, RecordedTrial
 from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.trials import Trial, TrialState, values_of
@@ -359,3 +359,17 @@ def _trial_in(state: Mapping[str, Any], header: Header) -> RecordedTrial:
         bool(state["stopped"]),
         str(state.get("source", "")),
     )
+
+
+def digest_of(tasks: Sequence[Task]) -> str:
+    """Return a hash of all that past tasks hold."""
+    content = hashlib.sha256()
+    for task in tasks:
+        content.update(json.dumps([task.name, task.space.to_dict()]).encode())
+        arrays = [task.units, task.values, task.failed]
+        for step, reported in task.rungs.items():
+            content.update(repr(step).encode())
+            arrays.append(reported)
+        for array in arrays:
+            content.update(repr(array.shape).encode() + array.tobytes())
+    return content.hexdigest()[:32]

@@ -1,9 +1,9 @@
 """The gain of first suggestions that were learnt from past studies, from the records.
 
-How a study would have gone without the memory is unknown. But a study that learns has also tried
-space-filling points, with which it would have begun otherwise. So its first suggestions, made
-before anything was observed, are compared with those: the best of n space-filling points is
-expected to beat n / (n + 1) of them. The gain of later trials is unknown
+How a study would have gone without the memory is unknown. But its trials tell what to expect of
+the space-filling points with which it would have begun otherwise: the best of n of them is
+expected to beat n / (n + 1) of all. So the first suggestion, made before anything was observed, is
+compared with what the universal prior expects of such points. The gain of later trials is unknown
 (lab/2026-11-24-memory-savings.md).
 """
 
@@ -14,11 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_plugins.memory.recorded_study import RecordedStudy
-from dre_plugins.recommend.lists import final_values
+from dre_plugins.recommend.lists import final_value
+from dre_plugins.space.candidates import sobol
 
-SPACE_FILLING = ("random", "contrast")
 # With fewer studies the mean is not reported.
 MIN_STUDIES = 10
+# With fewer complete trials, a study does not tell what to expect.
+MIN_TRIALS = 10
+N_POINTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class Savings:
     """Hold how good the first suggestions were in studies that learnt from others."""
 
     n_studies: int  # number of studies that could be compared
-    share: float  # share of their own space-filling trials that their first suggestions beat
+    share: float  # share of space-filling points that their first suggestions beat
     error: float  # standard error of that share
 
     @property
@@ -46,16 +49,20 @@ def savings(studies: Iterable[RecordedStudy]) -> Savings:
 
 
 def share_beaten(study: RecordedStudy) -> float | None:
-    """Return the share of a study's space-filling trials that its first suggestion beats.
+    """Return the share of space-filling points that a study's first suggestion beats.
 
-    A tie is half a win, and a trial without a value is worse than one with a value. None if the
-    study has no space-filling trials.
+    One without a value beats none. None if the study has learnt from no other, or has few trials.
     """
-    sources = np.array([study.trials[n].source for n in sorted(study.trials)], dtype=np.str_)
-    values = final_values(study.history())
-    values[np.isnan(values)] = -math.inf
-    ours = values[sources == "prior"][:, None]
-    theirs = values[np.isin(sources, SPACE_FILLING)]
-    if not len(ours) or not len(theirs):
+    first = study.trials.get(0)
+    if first is None or first.source != "past-studies":
         return None
-    return float(((ours > theirs) + 0.5 * (ours == theirs)).mean())
+    task = study.task()
+    if task.n_complete < MIN_TRIALS:
+        return None
+    from dre_plugins.recommend.posterior import ValuePosterior  # imports torch
+
+    space = task.space
+    points = space.canonical(sobol(space.n_parameters, N_POINTS, np.random.default_rng(0)))
+    expected, _ = ValuePosterior.of(space, study.history()).predicted(points)
+    value = final_value(first.trial)
+    return 0.0 if value is None else float((value > expected).mean())

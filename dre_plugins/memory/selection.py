@@ -9,7 +9,7 @@ from dre_plugins.transfer.spaces.alignment import matching_names, try_align
 from dre_plugins.transfer.spaces.merging import mergeable
 from dre_plugins.transfer.spaces.prefixes import forms_of
 
-# Largest number of studies to learn from: it takes seconds, and more of them hardly help.
+# Largest number of studies to learn from: each takes time at a suggestion, and more hardly help.
 MAX_STUDIES = 30
 # Smallest share of the parameters of the present study that a past one must have.
 MIN_OVERLAP = 0.5

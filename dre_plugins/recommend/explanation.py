@@ -11,6 +11,7 @@ from dre_plugins.space.base import Units
 SOURCES: Mapping[str, str] = {
     "random": "a space-filling start-up point",
     "prior": "the prior's choice",
+    "past-studies": "what past studies expect to gain most",
     "model": "the ensemble's choice",
     "universal-prior": "the universal prior's choice",
     "contrast": "a space-filling point that tests the trained prior",
@@ -25,6 +26,7 @@ SOURCES: Mapping[str, str] = {
 # What is logged when the first suggestion comes from a source.
 ANNOUNCEMENTS = {
     "prior": "The prior suggests trial {}.",
+    "past-studies": "Past studies suggest trial {}.",
     "model": "The ranking ensemble suggests from trial {} on.",
     "universal-prior": "The universal prior suggests from trial {} on.",
     "exhausted": "Trial {} repeats a configuration: all of them were tried.",
@@ -47,8 +49,8 @@ class Explanation:
         n_reference: Number of reference points; None unless a model chose.
         prior_weight: Share of the ensemble's members that came from the prior, from 0 to 1; None
             without an ensemble or a prior.
-        past_studies: Names of the past studies of the prior that proposed it, or was read by the
-            universal prior: the first three, with dates if they are of a memory; None without any.
+        past_studies: Names of the past studies that it was learnt from: the first three, with
+            dates if they are of a memory; None without any.
         expected_cost: Expected cost of the trial, in the unit of the observed costs; None if
             unknown.
     """

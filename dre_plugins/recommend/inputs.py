@@ -7,6 +7,8 @@ from functools import cached_property
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import GainWeights
+from dre_plugins.recommend.past_gains import PastGains
+from dre_plugins.recommend.past_tasks import PastTask
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -21,11 +23,18 @@ class ModelInputs:
     settings: RecommenderSettings
     # trained priors: one for all objectives, or one for each, None where there is none
     priors: Sequence[AlignedPrior | None] = ()
+    past_tasks: Sequence[PastTask] = ()  # what past studies tell of the search space
 
     @cached_property
     def expectation(self) -> Expectation:
         """What the trained priors expect."""
         return Expectation(self.priors, self.search.reference, self.settings, self.evidence)
+
+    @cached_property
+    def past_gains(self) -> PastGains | None:
+        """What past tasks expect to gain; None without any, or if the trials contradict all."""
+        gains = PastGains(self.past_tasks, self.evidence) if self.past_tasks else None
+        return gains if gains is not None and len(gains.weights) else None
 
     @cached_property
     def gain_weights(self) -> GainWeights:

@@ -15,11 +15,11 @@ import numpy as np
 
 from dre_plugins.engine.settings import get_preset, require
 from dre_plugins.recommend import schedule
-from dre_plugins.recommend.ensemble.trust import contradict
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
+from dre_plugins.recommend.past_tasks import PastTasksLike
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     AlignedPrior,
@@ -75,8 +75,9 @@ class Recommender:
         logger: Logger of all messages; None takes "dre_plugins".
         rule: Which configurations may be suggested; None: all. If none with the fixed values may,
             the other values are chosen without the rule.
-        is_memory: Whether the prior was found among past studies, see `schedule`. Suggestions
-            that do without, because trials contradict it, are counted as "memory_contradicted".
+        past_tasks: Past tasks to learn from without training, see `schedule`; for one
+            objective. Suggestions that do without, because trials contradict all of them, are
+            counted as "memory_contradicted".
 
     Raises:
         ValueError: If the seed is not a non-negative integer, the prior has no parameter in
@@ -95,7 +96,7 @@ class Recommender:
         n_objectives: int | None = None,
         logger: logging.Logger | None = None,
         rule: Rule | None = None,
-        is_memory: bool = False,
+        past_tasks: PastTasksLike | None = None,
     ) -> None:
         self._logger = LOGGER if logger is None else logger
         self.rule = Rule(space, None) if rule is None else rule
@@ -110,6 +111,8 @@ class Recommender:
         self._is_recognised = isinstance(prior, RecognisedPrior)
         # The portfolio of a recognised learner replaces start-up points; models do not use it.
         self._priors = () if self._is_recognised else self._aligned_priors
+        self._given_past = past_tasks
+        self._past_tasks = () if past_tasks is None else past_tasks.on(space)
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
         preset = self.settings.preset
         has_turns = get_preset(preset).universal_turns
@@ -118,18 +121,19 @@ class Recommender:
         may_want = has_turns or isinstance(preset, str)
         self._rules = TurnRules(
             n_startup_trials=self.settings.n_startup_trials,
-            has_prior=bool(self._priors) and not is_memory,
-            has_memory=bool(self._priors) and is_memory,
+            has_prior=bool(self._priors),
+            has_past_tasks=bool(self._past_tasks),
             is_universal=prior is not None and may_want,
             preset_turns=has_turns,
         )
 
     @property
     def prior_summary(self) -> str:
-        """Say in one line which parameters the trained priors know; empty without any."""
-        return "; ".join(
-            prior.summary for prior in self._aligned_priors if prior and prior.summary
-        )
+        """Say in one line which parameters priors and past studies know; empty without any."""
+        texts = [prior.summary for prior in self._aligned_priors if prior and prior.summary]
+        if self._given_past is not None and self._past_tasks:
+            texts.append(self._given_past.summary(self.space))
+        return "; ".join(texts)
 
     @cached_property
     def _aligned_priors(self) -> tuple[AlignedPrior | None, ...]:
@@ -257,22 +261,16 @@ class Recommender:
             return self._space_filling(batch, "random")
         for device in dict.fromkeys((self.settings.device, "cpu")):
             try:
-                rules = self._with_contradiction(rules, batch)
-                return self._surrogates(batch, device, rules).choices()
+                surrogates = self._surrogates(batch, device, rules)
+                choices = surrogates.choices()
+                if surrogates.contradicts_past_tasks:
+                    self.stats["memory_contradicted"] += len(batch.numbers)
+                return choices
             except Exception as error:
                 if is_interruption(error):
                     raise
                 self._count_failure(error, device)
         return self._space_filling(batch, "fallback")
-
-    def _with_contradiction(self, rules: TurnRules, batch: Batch) -> TurnRules:
-        """Return the rules with whether the trials contradict a memory; count if they do."""
-        n_uses = sum(schedule.uses_memory(number, rules) for number in batch.numbers)
-        (memory,) = self._priors if n_uses else (None,)
-        if memory is None or not contradict(batch.evidence, memory):
-            return rules
-        self.stats["memory_contradicted"] += n_uses
-        return replace(rules, is_contradicted=True)
 
     def _surrogates(self, batch: Batch, device: str, rules: TurnRules) -> Surrogates:
         with _IMPORTING:
@@ -280,11 +278,12 @@ class Recommender:
                 self._logger.info("Importing torch for the first model, which takes some seconds.")
             from dre_plugins.recommend.surrogates import Surrogates  # imports torch
 
-        is_used = rules.has_prior or schedule.uses_memory(batch.numbers[0], rules)
+        uses_past_tasks = schedule.uses_past_tasks(batch.numbers[0], rules)
         return Surrogates(
             batch,
             rules,
-            priors=self._priors if is_used else (),
+            priors=self._priors,
+            past_tasks=self._past_tasks if uses_past_tasks else (),
             universal=self._universal,
             settings=replace(self.settings, device=device),
             seed=self.seed,

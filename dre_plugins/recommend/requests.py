@@ -13,7 +13,9 @@ from dre_plugins.space.base import Mask, Units
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.seen import Seen
 
-Purpose: TypeAlias = Literal["objective-weights", "space-filling", "ensemble", "universal-prior"]
+Purpose: TypeAlias = Literal[
+    "objective-weights", "space-filling", "ensemble", "universal-prior", "past-studies"
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ user's choices (`TurnRules`). The first row that applies decides:
 ===================  ============================================================================
 proposer             when
 ===================  ============================================================================
-``universal-prior``  Once 3 trials have ended (10 beside a trained prior): odd numbers, and all
-                     below 20 without a trained prior.
+``universal-prior``  Once 3 trials have ended (10 beside a trained prior, 2 with past studies):
+                     odd numbers, and all below 20 without a trained prior.
+``past-studies``     With past studies, until then: numbers 0 and 1, and even ones below 20.
 ``random``           Until 10 trials have ended and values differ; never with a trained prior.
                      Points of the study's Sobol sequence, the first of which are drawn towards
                      the middle of ranges around 0 and of one that most numbers share
@@ -21,10 +22,8 @@ proposer             when
 ``model``            Otherwise: the ensemble's choice.
 ===================  ============================================================================
 
-A memory is a prior that the study has found among past studies. Until three trials have ended,
-even numbers below 10 are as with a trained prior, all others as without one. Then, below number
-10, the universal prior reads the memory's predictions, too. A memory that the trials contradict
-is not used (lab/2026-11-29-memory-turns.md).
+Below number 20, the universal prior adds what past studies expect to gain (`past_gains`). If all
+of them order the trials otherwise, suggestions are as without them.
 
 If `n_startup_trials` is given, it replaces the 10 and the 3, and both models take turns from there
 on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch
@@ -39,7 +38,14 @@ from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.space.base import Array
 
 Turn: TypeAlias = Literal[
-    "random", "prior", "model", "contrast", "exploration", "universal-prior", "fallback"
+    "random",
+    "prior",
+    "model",
+    "contrast",
+    "exploration",
+    "universal-prior",
+    "past-studies",
+    "fallback",
 ]
 
 # Trials that must have ended before an ensemble with random initial weights proposes.
@@ -48,8 +54,9 @@ N_STARTUP_TRIALS = 10
 # (docs/decisions/start-up-trials.md).
 N_UNIVERSAL_STARTUP_TRIALS = 3
 N_BEFORE_TURNS = 20
-# A trained prior is better than the universal one until then (docs/decisions/prior-turns.md), and
-# with a memory studies end worse from then on (lab/2026-11-25-memory-later-turns.md).
+# With past studies it proposes when it has two trials to compare them by.
+N_PAST_STARTUP_TRIALS = 2
+# A trained prior is better than the universal one until then (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10
 # In turns, one of this many suggestions comes from the universal prior.
 UNIVERSAL_EVERY = 2
@@ -84,8 +91,7 @@ class TurnRules:
     # before the ensemble proposes; None: 10, or 0 with a prior
     n_startup_trials: int | None = None
     has_prior: bool = False  # whether there is a trained prior
-    has_memory: bool = False  # whether one was found among past studies
-    is_contradicted: bool = False  # whether the trials contradict the memory
+    has_past_tasks: bool = False  # whether any, without a contradiction by the trials, count
     is_universal: bool = True  # whether the universal prior is wanted
     preset_turns: bool = True  # whether the preset has turns for it
 
@@ -103,7 +109,7 @@ class TurnRules:
             return max(self.n_startup_trials or 0, N_PRIOR_TRIALS)
         if self.n_startup_trials is not None:
             return self.n_startup_trials
-        return N_UNIVERSAL_STARTUP_TRIALS
+        return N_PAST_STARTUP_TRIALS if self.has_past_tasks else N_UNIVERSAL_STARTUP_TRIALS
 
     @property
     def n_before_turns(self) -> int:
@@ -127,7 +133,9 @@ def proposer_for(
     """
     if has_universal_turn(index, evidence, rules):
         return "universal-prior"
-    if not (has_memory_turn(index, rules) or is_ensemble_ready(evidence, rules)):
+    if has_past_turn(index, rules) and not is_ensemble_ready(evidence, rules):
+        return "past-studies"
+    if not is_ensemble_ready(evidence, rules):
         return "random"
     if needs_contrast:
         return "contrast"
@@ -140,7 +148,7 @@ def proposer_for(
 def asks_model(numbers: Iterable[int], evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether any of the suggestions with these numbers is made by a model."""
     return is_ensemble_ready(evidence, rules) or any(
-        has_universal_turn(number, evidence, rules) or has_memory_turn(number, rules)
+        has_universal_turn(number, evidence, rules) or has_past_turn(number, rules)
         for number in numbers
     )
 
@@ -169,15 +177,15 @@ def is_universal_turn(index: int) -> bool:
     return index % UNIVERSAL_EVERY == UNIVERSAL_EVERY - 1
 
 
-def uses_memory(index: int, rules: TurnRules) -> bool:
+def uses_past_tasks(index: int, rules: TurnRules) -> bool:
     """Return whether the suggestion with this number may use what past studies tell."""
-    return rules.has_memory and not rules.is_contradicted and index < N_PRIOR_TRIALS
+    return rules.has_past_tasks and index < N_BEFORE_TURNS
 
 
-def has_memory_turn(index: int, rules: TurnRules) -> bool:
-    """Return whether the memory proposes the suggestion, if the universal prior cannot yet."""
-    is_turn = not (is_universal_turn(index) or rules.n_startup_trials)
-    return is_turn and uses_memory(index, rules)
+def has_past_turn(index: int, rules: TurnRules) -> bool:
+    """Return whether past studies propose the suggestion, if the universal prior cannot yet."""
+    is_turn = index < N_PAST_STARTUP_TRIALS or not is_universal_turn(index)
+    return is_turn and not rules.n_startup_trials and uses_past_tasks(index, rules)
 
 
 def is_branch_turn(index: int) -> bool:

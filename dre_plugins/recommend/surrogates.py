@@ -15,9 +15,11 @@ from dre_plugins.recommend import schedule
 from dre_plugins.recommend.branches import branch_to_try
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.inputs import ModelInputs
+from dre_plugins.recommend.past_tasks import PastTask
 from dre_plugins.recommend.prior import AlignedPrior, Universal
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.hypervolume import HypervolumeProposer
+from dre_plugins.recommend.proposers.past import PastProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.recommend.requests import Batch, Choice, Proposer, Purpose, Request, stream
@@ -32,6 +34,7 @@ SERVED_BY: Mapping[Turn, str] = {
     "random": "space-filling",
     "contrast": "space-filling",
     "universal-prior": "universal-prior",
+    "past-studies": "past-studies",
 }
 
 
@@ -45,17 +48,25 @@ class Surrogates:
     batch: Batch
     rules: TurnRules
     priors: Sequence[AlignedPrior | None]
+    past_tasks: Sequence[PastTask]
     universal: Universal
     settings: RecommenderSettings
     seed: int  # of the study
 
     def __post_init__(self) -> None:
         search = CandidateSearch(self.batch.rule, self.batch.candidates, self.seed)
-        self._inputs = ModelInputs(self.batch.evidence, search, self.settings, self.priors)
+        self._inputs = ModelInputs(
+            self.batch.evidence, search, self.settings, self.priors, self.past_tasks
+        )
         self._proposers: dict[str, Proposer] = {}
         pending = self.batch.evidence.pending
         self._pending = [pending] if len(pending) else []
         self._n_fantasized: Counter[str] = Counter()
+
+    @property
+    def contradicts_past_tasks(self) -> bool:
+        """Whether the trials contradict all past studies, if there are any."""
+        return len(self.past_tasks) > 0 and self._inputs.past_gains is None
 
     def choices(self) -> list[Choice]:
         """Return the choices of the batch one after the other, different from each other."""
@@ -64,6 +75,8 @@ class Surrogates:
         # Isolates ranks and acquisitions, too: with several threads an operation on such small
         # tensors can wait for 10 ms, and the user's default device may be any.
         with isolated("cpu", self.settings.n_threads):
+            if self.contradicts_past_tasks:
+                self.rules = replace(self.rules, has_past_tasks=False)
             for number in batch.numbers:
                 branch = self._branch(number, chosen)
                 turn = self._turn(number, chosen, is_in_branch=branch is not None)
@@ -148,6 +161,10 @@ class Surrogates:
         if name == "ensemble":
             rng = self._stream("ensemble")
             return EnsembleProposer(fit_ensemble(self._inputs, rng), rng)
+        gains = self._inputs.past_gains
+        if name == "past-studies" and gains is not None:
+            filling = SpaceFilling(self.batch, self.seed)
+            return PastProposer(gains, self._inputs, filling, self._stream("past-studies"))
         is_single = self.batch.evidence.n_objectives == 1
         proposer = UniversalProposer if is_single else HypervolumeProposer
         return proposer(self.universal, self._inputs, self._stream("universal-prior"))

@@ -15,11 +15,11 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints, checked_cost
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
+from dre_plugins.recommend.past_tasks import PastTasksLike
 from dre_plugins.recommend.prior import (
     AUTO,
     UNIVERSAL,
     GivenPrior,
-    PriorLike,
     RecognisedPrior,
     yields_to_memory,
 )
@@ -139,10 +139,12 @@ class AskTell(KeptTrials):
             stats=self.stats,
             logger=self._logger,
         )
-        self._remembered: PriorLike | None = None
+        self._past_tasks: PastTasksLike | None = None
         if self._memory is not None and yields_to_memory(prior):
-            self._remembered = self._memory.prior_for(self.space)
-        self._prior = self._remembered or prior_from(prior, self._settings.preset)
+            self._past_tasks = self._memory.past_tasks_for(self.space)
+        self._prior = prior_from(prior, self._settings.preset)
+        if self._past_tasks is not None:
+            self._prior = UNIVERSAL  # past studies tell more than the names of parameters
         if isinstance(self._prior, RecognisedPrior) and len(self.directions) > 1:
             self._prior = UNIVERSAL  # a portfolio is good by a single objective
         self._derive()
@@ -165,7 +167,7 @@ class AskTell(KeptTrials):
             logger=self._logger,
             rule=self.rule,
             prior=self._prior,
-            is_memory=self._remembered is not None,
+            past_tasks=self._past_tasks,
         )
         self._recommender.check_rule()
 

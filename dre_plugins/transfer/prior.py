@@ -18,8 +18,8 @@ from dre_plugins.space.base import Array, Features
 from dre_plugins.transfer import prior_file
 from dre_plugins.transfer.content import Card, PriorContent
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.spaces.alignment import Alignment, align, try_align
-from dre_plugins.transfer.spaces.conversion import Link
+from dre_plugins.transfer.spaces.alignment import Alignment, align
+from dre_plugins.transfer.spaces.completion import completed, known_names
 from dre_plugins.transfer.training import FEW_TASKS, SCORER, metadata_of_beliefs, train_prior
 
 __all__ = ["Card", "Prior", "PriorError"]
@@ -144,7 +144,7 @@ class Prior(PriorContent):
         Raises:
             ValueError: If the two have no parameter in common; names both.
         """
-        mapping = self._mapping_for(space)
+        mapping = self._mapping_for(space.domains)
         return align(space, self.space, mapping=mapping, defaults=self.card.defaults)
 
     def on(self, space: SearchSpace) -> AlignedPrior:
@@ -187,7 +187,7 @@ class Prior(PriorContent):
 
     def _placed(self, space: SearchSpace, units: Array) -> Array:
         """Return configurations as coordinates of a study's space, none if it lacks them."""
-        mapping = {theirs: name for name, theirs in self._mapping_for(space).items()}
+        mapping = {theirs: name for name, theirs in self._mapping_for(space.domains).items()}
         try:
             alignment = align(self.space, space, mapping=mapping)
         except ValueError:  # the study's space may lack values of the prior's
@@ -200,38 +200,22 @@ class Prior(PriorContent):
         Args:
             others: Other parameters of the study, by which its learner is recognised.
         """
+        domains = {**(others or {}), name: domain}
         try:
-            links = self._links(SearchSpace({**(others or {}), name: domain}))
+            return name in known_names(self.space, domains, self._mapping_for(domains))
         except ValueError:  # the mapping names it, but no value is shared
             return False
-        return name in {link.source for link in links}
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Return a space with the given parameters of a study and the prior's others.
+        """Return a space with the given parameters of a study and the prior's others."""
+        return completed(self.space, domains, self._mapping_for(domains))
 
-        A define-by-run study reveals its parameters one after the other. The prior's parameters
-        stand in for those to come, so that all are chosen jointly.
+    def _mapping_for(self, domains: Mapping[str, Domain]) -> dict[str, str]:
+        """Return the mapping of the given parameters.
+
+        In a define-by-run study there may be others later.
         """
-        linked = {link.target for link in self._links(SearchSpace(domains))}
-        # Without the prior's conditions, which `Alignment.convert` applies anyway.
-        to_come = {
-            name: domain
-            for name, domain in self.space.domains.items()
-            if name not in linked and name not in domains
-        }
-        return SearchSpace({**domains, **to_come})
-
-    def _links(self, space: SearchSpace) -> tuple[Link, ...]:
-        """Return the parameters that the prior has in common with a space, if any."""
-        alignment = try_align(space, self.space, mapping=self._mapping_for(space))
-        return () if alignment is None else alignment.links
-
-    def _mapping_for(self, space: SearchSpace) -> dict[str, str]:
-        """Return the mapping of parameters that the space has.
-
-        In a define-by-run study it may get the others later.
-        """
-        return {name: theirs for name, theirs in self.mapping.items() if name in space.domains}
+        return {name: theirs for name, theirs in self.mapping.items() if name in domains}
 
     def with_mapping(self, mapping: Mapping[str, str] | None) -> Prior:
         """Return the prior with a mapping of names, see `load`."""

@@ -9,6 +9,7 @@ from remembered import SPACE, files_of, header, loss, tune, write_study
 from dre_plugins import Memory, MetaDataset
 from dre_plugins.memory import choices, records
 from dre_plugins.memory.records import Recorder
+from dre_plugins.memory.selection import MAX_STUDIES
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer.metadata import Task
@@ -54,7 +55,7 @@ def test_list(dre, memory, tmp_path):
 
 def test_a_damaged_record_is_named(dre, memory):
     (memory.records / "x.jsonl").write_bytes(b"\x00")
-    for command in ("list", "stats", "train"):
+    for command in ("list", "stats"):
         assert f"{memory.records / 'x.jsonl'} is damaged" in dre("memory", command).stderr
     assert figures(dre)["damaged records"] == "1"
 
@@ -101,7 +102,7 @@ def test_forget_asks_before(memory, answer, monkeypatch):
     if answer is None:
         monkeypatch.setattr(typer, "confirm", Mock(side_effect=RuntimeError("lost sys.stdin")))
     asked = testing.CliRunner().invoke(app, ["memory", "forget", "wine"], input=answer)
-    assert answer is None or "Delete wine, with 12 trials, and all priors?" in asked.output
+    assert answer is None or "Delete wine, with 12 trials?" in asked.output
     assert asked.exit_code == len(files_of(memory)) - 1 == (answer != "y\n")
     said = "" if answer == "y\n" else "dre: Nothing was deleted; --yes deletes without asking.\n"
     assert asked.stderr == said
@@ -204,45 +205,26 @@ def test_a_study_has_grown_if_trials_that_were_running_went_on_or_failed():
 
 def test_stats(dre, memory, monkeypatch):
     for number in range(2):
-        tune(memory, 4, name=f"new {number}", seed=number)
+        tune(memory, 10, name=f"new {number}", seed=number)
     found = figures(dre)
-    assert (found["studies"], found["trials"]) == ("4", "27")
+    assert (found["studies"], found["trials"]) == ("4", "39")
     assert found["of these, learnt from others"] == "2"
-    assert found["priors"].startswith("1, ")
     assert found["first suggestions"] == "known from 10 studies on, of 2 so far"
     monkeypatch.setattr("dre_plugins.memory.savings.MIN_STUDIES", 2)
     text = words(dre("memory", "stats"))
-    assert "space-filling trials of 2 studies: as good as the best of" in text
+    assert "of space-filling trials, as expected in 2 studies: as good as the best" in text
     assert "learnt from most" in text
     assert dict(row for row in figures(dre).items() if row[0].startswith("wine")) == {
         "wine (1970-01-01)": "2"
     }
 
 
-def test_train(dre, memory, monkeypatch):
-    from dre_plugins import Prior
-
-    monkeypatch.setattr("dre_plugins.memory.choices.MIN_STUDIES_AHEAD", 1)
-    monkeypatch.setattr(Prior, "train", staticmethod(lambda metadata, **_: Prior.of_few(metadata)))
-    write_study(memory, "beer", 12)
-    text = words(dre("memory", "train"))
-    for part in ("at least 5 trials", "trained in", "none needed: up to 1 are learnt from"):
-        assert part in text
-    assert "is there already" in dre("memory", "train").output
-    assert tune(memory, 1).stats["past_studies"] == 2
-    assert len(list(memory.priors.glob("*.safetensors"))) == 1
-
-
-@pytest.mark.usefixtures("small_priors")
-def test_an_optuna_study_begins_with_what_was_trained_ahead(dre, memory, monkeypatch):
+def test_an_optuna_study_learns_from_studies_of_other_names(memory):
     optuna = pytest.importorskip("optuna")
-    from dre_plugins import DRESampler, Prior
+    from dre_plugins import DRESampler
 
-    monkeypatch.setattr(Prior, "train", staticmethod(lambda metadata, **_: Prior.of_few(metadata)))
     for number in range(35):
         write_study(memory, f"beer {number}", 12)
-    dre("memory", "train")
-    (ahead,) = memory.priors.glob("*.safetensors")
 
     def objective(trial):
         rate = trial.suggest_float("learning_rate", 1e-3, 2.0, log=True)  # there "lr"
@@ -251,6 +233,6 @@ def test_an_optuna_study_begins_with_what_was_trained_ahead(dre, memory, monkeyp
     sampler = DRESampler(seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective, n_trials=2)
-    assert sampler.explain(study, 0).source == "prior"
-    assert (sampler.stats["past_studies"], sampler.stats["memory_errors"]) == (36, 0)
-    assert [*memory.priors.glob("*.safetensors")] == [ahead]  # nothing was trained
+    assert sampler.explain(study, 0).source == "past-studies"
+    found = sampler.stats["past_studies"], sampler.stats["memory_errors"]
+    assert found == (MAX_STUDIES, 0)

@@ -102,7 +102,6 @@ def test_what_cannot_be_read_once_is_no_damage(memory, monkeypatch, is_record):
     assert memory.index().damaged == []
 
 
-@pytest.mark.usefixtures("small_priors")
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -124,7 +123,6 @@ def test_a_record_with_a_wrong_header_stops_no_other_study(memory, key, value):
     assert memory.index().damaged == [path.name]
 
 
-@pytest.mark.usefixtures("small_priors")
 @pytest.mark.parametrize(
     "space", [{"x": {"kind": "Odd"}}, {"x": {"kind": "Categorical", "choices": [math.nan, 1]}}]
 )
@@ -251,7 +249,6 @@ def test_several_objectives_are_not_learnt_from(memory):
     assert select(memory.index(), SPACE, without="") == []
 
 
-@pytest.mark.usefixtures("small_priors")
 def test_studies_that_say_nothing_are_not_named(memory):
     write_study(memory, "good")
     write_study(memory, "failed", sign=math.nan)
@@ -299,7 +296,7 @@ def test_ten_thousand_studies_begin_a_new_one_within_two_seconds(memory):
     start = time.perf_counter()
     memory.index()
     first = time.perf_counter() - start
-    tune(memory, 1)  # which writes and trains
+    tune(memory, 1)
     times = []
     for _ in range(3):
         os.utime(files_of(memory)[0])  # something has changed
@@ -314,7 +311,7 @@ def test_ten_thousand_studies_begin_a_new_one_within_two_seconds(memory):
     assert max(min(times), begun) < 2.0
 
 
-@pytest.mark.parametrize("name", ["index.json", "priors/a.safetensors", "choices/a.json"])
+@pytest.mark.parametrize("name", ["index.json", "tasks/a.npz", "choices/a.json"])
 def test_what_a_killed_process_left_is_deleted_a_day_later(tmp_path, name):
     path = tmp_path / name
     users, *left = path.with_name(".a.json"), *(sibling_path(path, ".tmp") for _ in range(2))

@@ -21,28 +21,12 @@ from remembered import (
     write_studies,
     write_study,
 )
-from small_priors import let_them_be_small
 
 from dre_plugins import AskTell, Memory
-from dre_plugins.memory import choices, priors
-from dre_plugins.memory.records import Recorder, read_study
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.memory import choices
+from dre_plugins.memory.records import read_study
+from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space import Categorical, Float, SearchSpace
-
-pytestmark = pytest.mark.usefixtures("small_priors")
-
-
-@pytest.fixture
-def trainings(monkeypatch):
-    from dre_plugins.transfer.prior import Prior
-
-    counted = []
-    train = Prior.of_few
-    monkeypatch.setattr(
-        Prior, "of_few", lambda metadata: counted.append(len(metadata)) or train(metadata)
-    )
-    return counted
-
 
 # ---- where it is
 
@@ -142,10 +126,10 @@ def test_the_first_trial_is_what_was_good_before(memory, caplog):
     write_studies(memory, ("first", "second", "third"), 30)
     study = tune(memory, 3)
     assert study.stats["past_studies"] == 3
-    assert study.explain(0).source == "prior"
-    assert "of the past studies first, second, third" in caplog.text
-    day = header().dated.removeprefix("a ")
-    assert study.explain(0).past_studies == f"third {day}, second {day}, first {day}"
+    assert study.explain(0).source == "past-studies"
+    assert "3 past studies" in caplog.text
+    dated = {header(name, name).dated for name in ("first", "second", "third")}
+    assert {*study.explain(0).past_studies.split(", ")} == dated
     assert min(loss(trial.configuration) for trial in study.trials) < 0.3
 
 
@@ -170,90 +154,47 @@ def test_past_studies_of_other_values_do_not_end_a_study(memory):
     assert study.ask()[1]["batch_size"] in (16, 64) and study.stats["past_studies"] == 0
 
 
-def write_unrelated(memory, n_studies):
-    """Record studies of which each has its own order of the same configurations."""
-    for number in range(n_studies):
-        rng = np.random.default_rng([5, number])
-        study = Recorder(memory.records, header(f"u{number}"))
-        for trial in range(30):
-            drawn = SPACE.to_configuration(rng.random(2))
-            study.write(trial, Trial(drawn, TrialState.COMPLETE, float(rng.random())), SPACE)
+# ---- chosen and stored once
 
 
-def test_studies_that_have_nothing_but_names_in_common_are_not_used(memory, trainings):
-    write_unrelated(memory, 12)
-    first = tune(memory, 4)
-    assert first.stats["past_studies"] == 0
-    assert configurations(first) == configurations(tune(False, 4))
-    assert trainings == [6, 6]  # halves, each to tell of the other
-    assert tune(memory, 0).stats["past_studies"] == 0
-    assert trainings == [6, 6]  # that is remembered, too
-
-
-def test_few_studies_of_which_nothing_can_be_said_and_many_of_one_kind_are_used(memory, tmp_path):
-    write_unrelated(memory, 11)
-    assert tune(memory, 0).stats["past_studies"] == 11
-    of_one_kind = Memory(tmp_path / "of one kind")
-    write_studies(of_one_kind, "abcdefghijkl", 12)
-    assert tune(of_one_kind, 0).stats["past_studies"] == 12
-
-
-# ---- trained once
-
-
-def test_a_prior_is_trained_once(memory, trainings):
+def test_past_tasks_are_stored_once(memory):
     write_study(memory, "past")
     tune(memory, 1)
     tune(memory, 2)
-    assert trainings == [1]  # studies of fewer than five trials change nothing
+    assert n_stored(memory) == 1  # studies of fewer than five trials change nothing
     tune(memory, 6)
     tune(memory, 1)
-    assert trainings == [1, 2]
+    assert n_stored(memory) == 2
+
+
+def n_stored(memory):
+    return len(list(memory.tasks.glob("*.npz")))
 
 
 @pytest.mark.slow
-def test_of_processes_that_begin_at_once_one_trains_and_all_have_the_same(memory):
+def test_processes_that_begin_at_once_have_the_same(memory):
     write_study(memory, "past", 40)
-    assert len(set(run_together(4, _file_of_prior, memory.path))) == 1
-    assert len(list(memory.priors.glob("*.safetensors"))) == 1
+    assert len(set(run_together(4, _past_of, memory.path))) == 1
+    assert n_stored(memory) == 1
 
 
-def _file_of_prior(path):
-    let_them_be_small()
-    return choices.prior_for(Memory(path), "study", SPACE, LOGGER).favourites.tobytes()
+def _past_of(path):
+    past = choices.past_tasks_for(Memory(path), "study", SPACE, LOGGER)
+    return b"".join(task.best.tobytes() for task in past.on(SPACE))
 
 
-def test_a_worker_that_cannot_wait_trains_the_same(memory, trainings, monkeypatch):
-    import filelock
-    import torch
+def test_workers_of_a_study_keep_to_what_was_chosen_first(memory):
+    def chosen(study):
+        past = choices.past_tasks_for(memory, study, SPACE, LOGGER)
+        return sorted(task.name[0] for task in past.tasks)
 
-    from dre_plugins import Prior
-
-    write_study(memory, "past")
-    tune(memory, 0)
-    (prior,) = memory.priors.glob("*.safetensors")
-    before = Prior.load(prior).ensemble.parameters
-    assert Prior.load(prior).ensemble.settings.hidden == (16, 16)  # of `small_priors`
-    prior.unlink()
-    monkeypatch.setattr(priors, "SECONDS_TO_WAIT", 0.01)
-    with filelock.FileLock(prior.with_suffix(".lock")):
-        tune(memory, 0)
-    after = Prior.load(prior).ensemble.parameters
-    assert all(torch.equal(before[name], after[name]) for name in before)
-    assert trainings == [1, 1]
-
-
-def test_workers_of_a_study_keep_to_what_was_chosen_first(memory, trainings):
     write_study(memory, "a", 20)
-    first = choices.prior_for(memory, "study", SPACE, LOGGER)
+    first = chosen("study")
     write_study(memory, "b", 20)
-    second = choices.prior_for(memory, "study", SPACE, LOGGER)
-    other = choices.prior_for(memory, "another", SPACE, LOGGER)
-    assert first.card.tasks == second.card.tasks == ("a",)
-    assert other.card.tasks == ("a", "b")
+    assert chosen("study") == first == ["a"]
+    assert chosen("another") == ["a", "b"]
     next(memory.choices.glob("study-*.json")).write_bytes(b"\x00")
-    assert choices.prior_for(memory, "study", SPACE, LOGGER).card.tasks == ("a", "b")
-    assert trainings == [1, 2]
+    assert chosen("study") == ["a", "b"]
 
 
 def test_the_same_studies_in_another_memory_teach_the_same(tmp_path):
@@ -266,21 +207,22 @@ def test_the_same_studies_in_another_memory_teach_the_same(tmp_path):
 
 
 def test_a_study_that_began_with_nothing_goes_on_with_nothing(memory):
-    assert choices.prior_for(memory, "study", SPACE, LOGGER) is None
+    assert choices.past_tasks_for(memory, "study", SPACE, LOGGER) is None
     write_study(memory, "a", 20)
-    assert choices.prior_for(memory, "study", SPACE, LOGGER) is None
-    assert choices.prior_for(memory, "study", "lr", LOGGER) is not None  # other parameters
+    assert choices.past_tasks_for(memory, "study", SPACE, LOGGER) is None
+    assert choices.past_tasks_for(memory, "study", "lr", LOGGER) is not None  # other parameters
 
 
-def test_old_priors_are_deleted_and_not_what_another_worker_is_writing(memory, monkeypatch):
-    memory.priors.mkdir(parents=True)
-    (memory.priors / ".prior.0123.rejected").touch()
-    monkeypatch.setattr("dre_plugins.memory.memory.MAX_PRIORS", 1)
+def test_old_tasks_are_deleted_and_not_what_another_worker_is_writing(memory, monkeypatch):
+    memory.tasks.mkdir(parents=True)
+    (memory.tasks / ".tasks.0123.npz").touch()
+    monkeypatch.setattr("dre_plugins.memory.memory.MAX_TASKS", 1)
     for past in ("a", "b", "c"):
         write_study(memory, past)
         tune(memory, 0)
-    assert len(list(memory.priors.glob("*.safetensors"))) == 2  # and the one that is just made
-    assert (memory.priors / ".prior.0123.rejected").exists()
+    unfinished, *whole = sorted(path.name for path in memory.tasks.iterdir())
+    assert unfinished == ".tasks.0123.npz"
+    assert len(whole) == 2  # and the one that is just made
 
 
 # ---- what goes wrong
@@ -288,7 +230,7 @@ def test_old_priors_are_deleted_and_not_what_another_worker_is_writing(memory, m
 
 def _break(memory: Memory) -> None:
     """Put a file where folders should be, which stops an administrator too."""
-    for folder in (memory.records, memory.priors, memory.choices):
+    for folder in (memory.records, memory.tasks, memory.choices):
         if folder.is_dir():
             folder.rename(folder.with_suffix(".old"))
         folder.parent.mkdir(exist_ok=True)
@@ -347,11 +289,11 @@ def test_a_file_system_without_hard_links_will_do(memory, monkeypatch, error):
     assert not study.stats["memory_errors"]
 
 
-def test_a_damaged_prior_is_one_warning_and_trained_again_for_the_next_study(memory, caplog):
+def test_a_damaged_file_of_tasks_is_one_warning_and_written_again_for_the_next(memory):
     write_study(memory, "a")
     tune(memory, 0)
-    (prior,) = memory.priors.glob("*.safetensors")
-    prior.write_bytes(b"\x00" * 200)
+    (tasks,) = memory.tasks.glob("*.npz")
+    tasks.write_bytes(b"\x00" * 200)
     study = tune(memory, 2)
     assert study.stats["memory_errors"] == 1
     assert configurations(study) == configurations(tune(False, 2))

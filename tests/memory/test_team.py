@@ -3,19 +3,16 @@
 Colleagues may write to its folders, but not to each other's files.
 """
 
-import errno
 import random
 import signal
 import time
 from unittest.mock import Mock
 
-import filelock
 import optuna
 import pytest
 from optuna.trial import TrialState
 from processes import fork_server
 from remembered import files_of, objective, tune, write_studies
-from small_priors import let_them_be_small
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import read_study
@@ -32,7 +29,6 @@ def _storage(folder):
 
 
 def _tune(folder, worker):
-    let_them_be_small()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = DRESampler(seed=worker, memory=folder / "memory")
     study = optuna.load_study(
@@ -56,7 +52,6 @@ def _killed():
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-@pytest.mark.usefixtures("small_priors")
 def test_killed_processes_damage_nothing_and_lose_no_trial_that_had_ended(tmp_path):
     memory, storage = Memory(tmp_path / "memory"), _storage(tmp_path)
     write_studies(memory, "abc", n_trials=20)
@@ -100,28 +95,15 @@ def test_killed_processes_damage_nothing_and_lose_no_trial_that_had_ended(tmp_pa
     assert tune(memory, 1).stats["past_studies"] == N_PAST + N_STUDIES
 
 
-# The lock is a colleague's file, or the network drive has no locks.
-@pytest.mark.parametrize("error", [PermissionError(), OSError(errno.ENOLCK, "no locks")])
-@pytest.mark.usefixtures("small_priors")
-def test_what_a_colleague_has_made_stops_no_study(memory, monkeypatch, error):
+def test_what_a_colleague_has_made_stops_no_study(memory, monkeypatch):
     memory.path.mkdir()
     memory.path.chmod(0o2775)
     write_studies(memory, "a")
     tune(memory, 0)
-    folders = memory.path, memory.records, memory.priors, memory.choices
+    folders = memory.path, memory.records, memory.tasks, memory.choices
     assert {folder.stat().st_mode & 0o7777 for folder in folders} == {0o2775}
-    monkeypatch.setattr(filelock.FileLock, "acquire", Mock(side_effect=error))
+    monkeypatch.setattr("os.utime", Mock(side_effect=PermissionError))
     monkeypatch.setattr(Memory, "shrink", Mock(side_effect=PermissionError))
+    assert tune(memory, 0).stats["past_studies"] == 1  # reads the same file
     write_studies(memory, "b")
     assert tune(memory, 0).stats["past_studies"] == 2
-
-
-@pytest.mark.usefixtures("small_priors")
-def test_no_lock_is_needed_where_the_prior_is_trained(memory, monkeypatch):
-    """On NFS, that of a machine that was switched off may last until it is on again."""
-    write_studies(memory, "a")
-    tune(memory, 0)
-    locked = Mock(side_effect=filelock.Timeout("lock"))
-    monkeypatch.setattr(filelock.FileLock, "acquire", locked)
-    assert tune(memory, 0).stats["past_studies"] == 1
-    assert not locked.called

@@ -1,56 +1,63 @@
-"""Which trials use a memory: the first ones, and none that contradict it."""
+"""Which trials use past studies: the first ones, and only studies that order them alike."""
 
 import pickle
-from dataclasses import replace
 
+import numpy as np
 import pytest
-from remembered import SPACE, configurations, continued, loss, tune, write_studies
+from remembered import SPACE, configurations, continued, loss, tune, write_studies, write_study
 
 from dre_plugins import AskTell, Memory
-from dre_plugins.memory.priors import digest_of
-from dre_plugins.memory.records import read_study
-
-pytestmark = pytest.mark.usefixtures("small_priors")
 
 
-def test_of_three_suggestions_two_are_the_memorys_and_the_universal_prior_reads_it_later(memory):
-    """Whatever the trials were so far."""
-    from dre_plugins import MetaDataset, Prior
-
-    write_studies(memory, "ab", 20)
-    tasks = [read_study(entry.files).task() for entry in memory.index().entries]
-    tasks.sort(key=lambda task: digest_of([replace(task, name="")]))
-    prior = Prior.of_few(MetaDataset.of(tasks))
-    study = tune(memory, 11)
-    assert study.stats["memory_contradicted"] == 0
-    equal = []
-    for number in range(11):
-        of_others = prior if number in (0, 2) else "universal"
-        without = AskTell(SPACE, seed=0, memory=False, prior=of_others)
-        for trial in study.trials[:number]:
-            without.add(trial.configuration, trial.value)
-        equal.append(without.ask() == (number, study.trials[number].configuration))
-    assert equal == [True] * 3 + [False] * 7 + [True]
-    sources = [study.explain(number).source for number in range(11)]
-    assert sources == ["prior", "random", "model", *["universal-prior"] * 8]
+def without_past(trials):
+    """Return a study without a memory that got the same trials."""
+    study = AskTell(SPACE, seed=0, memory=False)
+    for trial in trials:
+        study.add(trial.configuration, trial.value)
+    return study
 
 
-def test_only_suggestions_of_past_studies_name_them_and_at_most_three(memory):
+def same_as_without(study, number):
+    """Return whether a suggestion is made as without a memory."""
+    expected = without_past(study.trials[:number])
+    is_same = expected.ask() == (number, study.trials[number].configuration)
+    return is_same and expected.explain(number).source == study.explain(number).source
+
+
+def test_past_studies_propose_two_and_the_universal_prior_adds_their_gains_until_the_twentieth(
+    memory,
+):
     write_studies(memory, "abcde", 20)
-    study = tune(memory, 6)
-    explained = [study.explain(number) for number in range(6)]
-    named = {number for number in range(6) if explained[number].past_studies}
-    assert named == {n for n in range(6) if explained[n].source != "random"} == {0, 2, 3, 4, 5}
-    assert str(explained[0]).endswith(" and 2 more")
+    study = tune(memory, 24)
+    explained = [study.explain(number) for number in range(24)]
+    sources = [explanation.source for explanation in explained]
+    later = ["model", "universal-prior"] * 2
+    assert sources == ["past-studies"] * 2 + ["universal-prior"] * 18 + later
+    assert [n for n in range(24) if explained[n].past_studies] == [*range(20)]
+    assert str(explained[0]).endswith(" and 2 more") and explained[0].past_studies.count("(") == 3
+    numbers = (0, 2, 9, 19, *range(20, 24))
+    assert [n for n in numbers if same_as_without(study, n)] == [*range(20, 24)]
+    assert not study.stats["memory_contradicted"] and not study.stats["fallbacks"]
 
 
-def test_of_a_batch_every_second_suggestion_is_the_memorys(memory):
+def test_before_two_trials_have_ended_even_suggestions_are_those_of_past_studies(memory):
     write_studies(memory, "ab", 20)
-    study = tune(memory, 1)
-    batch = study.ask_batch(5)  # numbers 1 to 5
-    sources = [study.explain(number).source for number, _ in batch]
-    assert sources == ["random", "model", "random", "model", "random"]
-    assert len({tuple(configuration.values()) for _, configuration in batch}) == 5
+    study = tune(memory, 0)
+    first = study.ask_batch(22)
+    sources = [study.explain(number).source for number, _ in first]
+    assert sources[:6] == ["past-studies"] * 3 + ["random", "past-studies", "random"]
+    assert {*sources[7:20:2], *sources[20:]} == {"random"}
+    assert "random" in sources[6:20:2]  # nothing is left to gain
+    assert len({tuple(configuration.values()) for _, configuration in first}) == 22
+    for number, configuration in first[:1]:
+        study.tell(number, loss(configuration))
+    assert study.explain(study.ask()[0]).source == "random"
+
+
+def test_start_up_trials_that_are_asked_for_are_space_filling(memory):
+    write_studies(memory, "ab", 20)
+    study = tune(memory, 5, n_startup_trials=4)
+    assert [study.explain(n).source for n in range(5)] == ["random"] * 4 + ["model"]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -58,15 +65,38 @@ def test_trials_that_contradict_past_studies_do_without_them(memory, sign):
     """Studies of the mirrored loss lead to the worst region; those of the same one do not."""
     write_studies(memory, "abc", 30, sign=sign)
     study = tune(memory, 12)
-    contradicted = study.stats["memory_contradicted"]
-    assert contradicted == (0 if sign > 0 else 8)  # numbers 2 to 9
-    if sign < 0:
-        assert min(loss(trial.configuration) for trial in study.trials) < 1.0
+    alone = [n for n in range(12) if study.explain(n).past_studies is None]
+    assert study.stats["memory_contradicted"] == len(alone)
+    assert all(same_as_without(study, number) for number in alone)
+    assert min(loss(trial.configuration) for trial in study.trials) < 1.0
+    assert alone == ([] if sign > 0 else [*range(12 - len(alone), 12)])
+    assert (len(alone) >= 8) == (sign < 0)
 
 
-def test_past_trials_that_are_all_equal_are_no_failure(memory):
-    write_studies(memory, "a", sign=0.0)
-    assert not tune(memory, 1).stats["memory_errors"]
+def test_only_past_studies_that_have_a_weight_are_named(memory):
+    write_studies(memory, "ab", 30)
+    write_studies(memory, "xyz", 30, sign=-1.0)
+    named = tune(memory, 8).explain(7).past_studies
+    assert sorted(name[0] for name in named.split(", ")) == ["a", "b"]
+
+
+@pytest.mark.parametrize("sign", [0.0, float("nan"), float("inf")])
+def test_past_trials_that_are_all_equal_or_say_nothing_are_no_failure(memory, sign):
+    write_studies(memory, "a", sign=sign)
+    assert configurations(tune(memory, 5)) == configurations(tune(False, 5))
+    write_studies(memory, "bc")
+    study = tune(memory, 5, name="next")
+    assert not study.stats["memory_errors"] and not study.stats["fallbacks"]
+    assert study.explain(0).source == "past-studies"
+
+
+def test_values_of_past_trials_that_are_no_numbers_are_no_failure(memory):
+    study = AskTell(SPACE, seed=1, memory=memory)
+    for value in (float("inf"), float("nan"), -float("inf"), *np.linspace(0.0, 1.0, 9)):
+        study.tell(study.ask()[0], value)
+    study = tune(memory, 5)
+    assert study.stats["past_studies"] == 1
+    assert not study.stats["memory_errors"] and not study.stats["fallbacks"]
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -78,10 +108,11 @@ def test_a_failure_does_not_contradict_past_studies(memory, bad):
     assert not continued(study, 9).stats["memory_contradicted"]
 
 
-def test_a_contradiction_depends_on_the_trials_only(memory):
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_pickled_study_goes_on_the_same(memory, sign):
     elsewhere = Memory(memory.path.with_name("elsewhere"))
     for place in (memory, elsewhere):
-        write_studies(place, "abc", 30, sign=-1.0)
+        write_study(place, "abc", 30, sign=sign)
     resumed = continued(pickle.loads(pickle.dumps(tune(elsewhere, 6))), 4)
-    assert resumed.stats["memory_contradicted"] > 0
+    assert (resumed.stats["memory_contradicted"] > 0) == (sign < 0)
     assert configurations(resumed) == configurations(tune(memory, 10))

@@ -106,12 +106,12 @@ def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
     assert row(nothing, has_prior=True) == "pppp"
     assert row(nothing, {"needs_contrast": True}, has_prior=True) == "cccc"
     assert row(progress, {"needs_contrast": True}, has_prior=True) == "cucu"
-    assert row(nothing, n=12, first=0, has_memory=True) == "prprprprprrr"
+    assert row(nothing, n=22, first=0, has_past_tasks=True) == "pp" + "pr" * 9 + "rr"
     begun = replace(progress, n_ended=2)
-    assert row(begun, n=8, first=2, has_memory=True) == "mrmrmrmr"
-    assert row(begun, first=2, has_memory=True, is_contradicted=True) == "rrrr"
-    assert row(begun, first=2, has_memory=True, n_startup_trials=5) == "rrrr"
-    assert row(early, first=4, has_memory=True) == "uuuu"
+    assert row(begun, n=20, first=2, has_past_tasks=True) == "u" * 18 + "ru"
+    assert row(replace(begun, can_rank=False), first=2, has_past_tasks=True) == "prpr"
+    assert row(begun, first=2, has_past_tasks=True, n_startup_trials=5) == "rrrr"
+    assert row(nothing, first=0, has_past_tasks=True, is_universal=False) == "pppr"
     assert row(replace(progress, can_rank=False)) == "rrrr"
     assert row(replace(progress, n_objectives=2)) == "mumu"
     stagnating = replace(progress, n_since_incumbent=8)

@@ -1,4 +1,4 @@
-"""The priors of a `DRESampler`: given, or trained on past studies that are given or found."""
+"""The priors of a `DRESampler`, given or trained on past studies, and past studies it finds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
 from optuna.exceptions import StorageInternalError
 from optuna.study import Study
@@ -35,16 +35,14 @@ from dre_plugins.recommend.prior import (
     yields_to_memory,
 )
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.schedule import N_PRIOR_TRIALS
+from dre_plugins.recommend.schedule import N_BEFORE_TURNS
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.study.arguments import GivenMemory, prior_from
 from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.past_tasks import PastTasks
 from dre_plugins.transfer.spaces.merging import mergeable
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.prior import Prior
 
 PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 
@@ -113,28 +111,28 @@ class PriorSource:
         memory.record(trial.number, made, source=explanation_of(trial).source)
 
     def of(self, study: Study, number: int, space: SearchSpace | str) -> StudyPrior:
-        """Return the priors for the trial of a number with the parameters of a space.
+        """Return priors and past studies for the trial of a number with the parameters of a space.
 
         If the study has shown no parameter yet, `space` is the name of the first one. Past studies
-        are found for the first trials only, as later ones would not use them: a worker that begins
-        later does not train. A ValueError says that there are not as many priors as objectives.
+        are found for the first trials only, as later ones would not use them. A ValueError says
+        that there are not as many priors as objectives.
         """
         check_count(self._whole.prior, len(study.directions))
         if len(study.directions) > 1 and isinstance(self._whole.prior, RecognisedPrior):
             return StudyPrior(UNIVERSAL)
-        may_find = len(study.directions) == 1 and number < N_PRIOR_TRIALS
+        may_find = len(study.directions) == 1 and number < N_BEFORE_TURNS
         find = self._finder_for(study) if may_find else None
         if find is None:
             return self._given_for(study)
         names = (space,) if isinstance(space, str) else tuple(sorted(space.names))
         found = self._found.setdefault(self._identity_of(study), {})
         if names not in found:
-            prior = find(space)
-            found[names] = self._whole if prior is None else StudyPrior(prior, is_found=True)
+            past_tasks = find(space)
+            found[names] = self._whole if past_tasks is None else StudyPrior(UNIVERSAL, past_tasks)
         return found[names]
 
-    def _finder_for(self, study: Study) -> Callable[[SearchSpace | str], Prior | None] | None:
-        """Return what finds a prior of past studies; None if they, or a prior, are given.
+    def _finder_for(self, study: Study) -> Callable[[SearchSpace | str], PastTasks | None] | None:
+        """Return what finds past studies; None if they, or a prior, are given.
 
         Of the other studies of the storage, only trials that had ended when the study began count.
         So all of its workers learn the same, before and after a restart, and neither the study nor
@@ -142,11 +140,11 @@ class PriorSource:
         """
         if not self._learns_from_storage:
             memory = self._memory_of(study) if self._learns_from_memory else None
-            return None if memory is None else memory.prior_for
+            return None if memory is None else memory.past_tasks_for
         name, began = identity = self._identity_of(study)
         if identity not in self._storages:
             self._storages[identity] = tasks_before(storage_of(study), began, without=name)
-        return partial(prior_of_tasks, self._storages[identity])
+        return partial(past_tasks_of, self._storages[identity])
 
     def _identity_of(self, study: Study) -> Identity:
         """Return what all workers identify a study by; another storage may have its name."""
@@ -212,19 +210,16 @@ def _in_any_zone(moment: datetime) -> str:
 
 
 class StudyPrior:
-    """Hold the prior of a study, or one for each objective.
+    """Hold the prior of a study, or one for each objective, and past studies that were found."""
 
-    It may be a prior of past studies that were found instead of given.
-    """
-
-    def __init__(self, prior: LoadedPrior, *, is_found: bool = False) -> None:
+    def __init__(self, prior: LoadedPrior, past_tasks: PastTasks | None = None) -> None:
         self.prior = prior
-        self.is_found = is_found
+        self.past_tasks = past_tasks
         # By the names of the parameters.
         self._summaries: dict[tuple[str, ...], str] = {}
 
     def summary(self, space: SearchSpace, recommender: Recommender) -> str:
-        """Return a text about the parameters that the priors know; empty if they know none."""
+        """Return a text about the parameters that are known; empty if none is."""
         names = tuple(space.names)
         if names not in self._summaries or not isinstance(self.prior, RecognisedPrior):
             self._summaries[names] = recommender.prior_summary
@@ -243,23 +238,24 @@ class StudyPrior:
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain]) -> bool:
-        """Return whether a prior knows a parameter; the study's `others` show the learner."""
-        return any(prior.knows(name, domain, others) for prior in self._trained())
+        """Return whether a prior or past study has a parameter; `others` show the learner."""
+        return any(prior.knows(name, domain, others) for prior in self._learnt())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Return a space of the domains and the priors' others, see `Prior.completed`."""
+        """Return a space of the domains and all others that are known, see `Prior.completed`."""
         space = SearchSpace(domains)
-        for prior in self._trained():
+        for prior in self._learnt():
             space = prior.completed(space.domains)
         return space
 
-    def _trained(self) -> list[PriorLike]:
+    def _learnt(self) -> list[PriorLike | PastTasks]:
         priors = self.prior if isinstance(self.prior, tuple) else (self.prior,)
-        return [prior for prior in priors if isinstance(prior, PriorLike)]
+        trained = (prior for prior in priors if isinstance(prior, PriorLike))
+        return [*trained, *([] if self.past_tasks is None else [self.past_tasks])]
 
 
-def prior_of_tasks(tasks: Sequence[Task], space: SearchSpace | str) -> Prior | None:
-    """Return a prior of the past studies that help, None if none does, see `PriorSource.of`."""
+def past_tasks_of(tasks: Sequence[Task], space: SearchSpace | str) -> PastTasks | None:
+    """Return the past studies that help, None if none does, see `PriorSource.of`."""
     if isinstance(space, str):
         place = first_with([task.space.names for task in tasks], space)
         if place is None:
@@ -270,10 +266,4 @@ def prior_of_tasks(tasks: Sequence[Task], space: SearchSpace | str) -> Prior | N
     alike = [tasks[row] for row in order if overlaps[row] > 0.0]
     chosen = [alike[row] for row in mergeable([task.space for task in alike])]
     chosen.sort(key=lambda task: task.name)
-    return _trained_prior(tuple(chosen)) if chosen else None
-
-
-# The first parameter of a study and all of them may choose the same tasks, one after the other.
-@lru_cache(maxsize=1)
-def _trained_prior(tasks: tuple[Task, ...]) -> Prior:
-    return learnt_prior(MetaDataset(tasks), logger)
+    return PastTasks(chosen) if chosen else None

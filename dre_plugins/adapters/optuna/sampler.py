@@ -95,9 +95,9 @@ class DRESampler(BaseSampler):
             takes some seconds: studies, a storage or its URL, several of these, or a
             `dre_plugins.MetaDataset`. Search spaces, metrics and directions may differ. A study
             with the name of the present one is left out. If there are more than about 20, train a
-            prior once (`Prior.train`, `dre meta-train`). "storage" takes up to 30 studies in the
-            storage of the present study that have half of its parameters, as they were when it
-            began. Like those of a memory, they count in the first ten trials only.
+            prior once (`Prior.train`, `dre meta-train`). "storage" trains none: as from a memory,
+            the first 20 trials learn from up to 30 studies in the storage of the present study
+            that have half of its parameters, as they were when it began.
         n_startup_trials: Number of trials that must have ended, enqueued and added ones included,
             before a model proposes; until then, Sobol points. None means 3 for the universal prior
             and 10 for the ensemble, or 0 with a trained prior.

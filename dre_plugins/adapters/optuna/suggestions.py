@@ -159,7 +159,7 @@ class Suggestions:
         return suggestion.configuration
 
     def _prior_of(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> StudyPrior:
-        """Return the priors for a trial, chosen once by the parameters that it will have."""
+        """Return priors and past studies for a trial, chosen once by the parameters of it."""
         choice = self.process.choice(study, trial)
         if choice.study_prior is None:
             choice.study_prior = self.past.of(study, trial.number, space)
@@ -173,7 +173,7 @@ class Suggestions:
         stats: Counter[str],
         others: Sequence[FrozenTrial] = (),
     ) -> Recommender:
-        """Return a recommender with the priors that apply to a search space.
+        """Return a recommender with the priors and past studies that apply to a search space.
 
         A prior that does not apply is no error, as a define-by-run study may show shared
         parameters later. A ValueError says that the space cannot be searched at all.
@@ -190,7 +190,7 @@ class Suggestions:
         )
         past = self._prior_of(study, trial, space)
         try:
-            return new(prior=past.prior, is_memory=past.is_found)
+            return new(prior=past.prior, past_tasks=past.past_tasks)
         except ValueError as error:
             if past.prior in (None, UNIVERSAL):
                 raise

@@ -8,13 +8,7 @@ import math
 
 import numpy as np
 
-from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.lists import final_value, final_values, has_failed
-from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space.base import Array
-
-# Number of random configurations among which a memory ranks the trials of a study.
-N_REFERENCE = 256
 
 # Trust is Φ((agreement - EXPECTED) / error + BENEFIT): .93 for a prior whose agreement with the
 # trials (Kendall's tau) is EXPECTED, and less the more standard errors it lies below.
@@ -60,20 +54,3 @@ def trust(expected: Array, ranks: Array) -> float:
     if math.isinf(error):
         return 1.0
     return 0.5 * math.erfc(-((concordance - EXPECTED) / error + BENEFIT) / math.sqrt(2.0))
-
-
-def contradict(evidence: Evidence, prior: AlignedPrior) -> bool:
-    """Return whether trials contradict the predictions of a prior more than they agree.
-
-    Trials without a value count if they failed.
-    """
-    ended = [final_value(trial) is not None or has_failed(trial) for trial in evidence.trials]
-    if sum(ended) < 2:
-        return False
-    space, units = evidence.space, evidence.units[ended]
-    drawn = np.random.default_rng(0).random((N_REFERENCE, space.n_parameters))
-    scores = prior.scores(np.concatenate([space.canonical(drawn), units]))
-    reference, expected = scores[:N_REFERENCE], scores[N_REFERENCE:]
-    shares = (reference[None, :] > expected[:, None]).mean(axis=1)
-    finals = final_values(trial for trial, has in zip(evidence.trials, ended, strict=True) if has)
-    return agreement(shares, np.where(np.isnan(finals), -math.inf, finals))[0] < 0.0

@@ -93,6 +93,8 @@ class ProcessProposer:
             objective.with_fantasies(features, targets)
             for objective, targets in zip(self._objectives, expected.T, strict=True)
         ]
+        if self._inputs.past_gains is not None:
+            self._inputs.past_gains.fantasize(pending)
         self._pool = None
 
     # ---- what the processes know
@@ -149,16 +151,21 @@ class ProcessProposer:
             with_derivatives: The former with their derivatives `[C, D]`. If they are given, the
                 best candidates are refined along the gradient.
         """
-        gain_weights = self._inputs.gain_weights
+        gain_weights, past_gains = self._inputs.gain_weights, self._inputs.past_gains
         acquisition = itemgetter(0)  # the only row of the predictions
 
         @torch.inference_mode()
         def predict(candidates: Units) -> torch.Tensor:
             units = self._space.canonical(candidates)
-            return (log_improvements(self._features(units)) + gain_weights.logs_at(units))[None]
+            logs = log_improvements(self._features(units))
+            if past_gains is not None:
+                logs = past_gains.mean_with(logs, units)
+            return (logs + gain_weights.logs_at(units))[None]
 
         if self._pool is None or request.taken is None or request.branch is not None:
             elite = self._elite
+            if past_gains is not None:
+                elite = np.concatenate([elite, past_gains.favourites])
             pool = self._search.pool(
                 predict, acquisition, request, self._rng, elite=elite, favourites=elite[:0]
             )
@@ -172,7 +179,9 @@ class ProcessProposer:
             request.turn if is_new else "exhausted",
             *rank(self._space.canonical(units[None])),
             len(self._reference),
-            past_studies=past_studies_of(self._inputs.priors),
+            past_studies=past_studies_of(self._inputs.priors)
+            if past_gains is None
+            else past_gains.names,
             expected_cost=gain_weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)

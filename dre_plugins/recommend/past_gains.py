@@ -1,0 +1,149 @@
+"""What past tasks expect a configuration to gain, beside what the study itself expects.
+
+Each past task has processes of the universal prior, conditioned on its own trials. There a
+configuration gains what it is expected to be better than all that the study has tried. The
+acquisition is the weighted mean of these gains and of the improvement that the study's own
+processes expect, the transfer acquisition function of Wistuba, Schilling and Schmidt-Thieme
+("Scalable Gaussian process-based transfer surrogates for hyperparameter optimization", Machine
+Learning 2018). As the study tries what was good in the past, the gains vanish, and a past task
+that orders the trials otherwise has no weight.
+
+Notation: see docs/architecture.md; `T` past tasks.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.explanation import abbreviated
+from dre_plugins.recommend.past_tasks import PastTask
+from dre_plugins.recommend.sketch import sketched
+from dre_plugins.recommend.universal_prior import Conditioned
+from dre_plugins.space.base import Array, Units
+from dre_plugins.universal.file import load_network
+
+# Share of the pairs of trials that a past task orders otherwise from which on it does not count:
+# that of a random order.
+MAX_MISRANKED = 0.5
+# Weight of the study itself, and of a past task that orders all of its trials as they are.
+LARGEST_WEIGHT = 0.75
+# Number of trials from which on the study counts as much as all past tasks together
+# (lab/2026-11-29-transfer-acquisition.md).
+N_EQUAL = 10
+
+
+class PastGains:
+    """Hold what past tasks expect to gain, weighted by how alike they order the trials.
+
+    At least one past task is needed.
+    """
+
+    def __init__(self, tasks: Sequence[PastTask], evidence: Evidence) -> None:
+        self._tasks = [*tasks]  # those of weight 0 are left out below
+        self._space = evidence.space
+        self._n_ended = evidence.n_ended
+        expected = self.expected(evidence.units)
+        self._best = expected.max(axis=1, keepdims=True, initial=-np.inf)
+        misranked = np.zeros(len(tasks))
+        if evidence.can_rank:
+            ranked, _ = evidence.joint_list
+            misranked = misranked_shares(expected[:, ranked.trials], ranked.ranks)
+        # Epanechnikov's kernel
+        weights = LARGEST_WEIGHT * (1.0 - (misranked / MAX_MISRANKED) ** 2).clip(0.0)
+        counts = np.flatnonzero(weights).tolist()
+        self._tasks = [tasks[place] for place in counts]
+        self._best, self.weights = self._best[counts], weights[counts]
+
+    @property
+    def have_tried(self) -> bool:
+        """Return whether the study has tried anything, on which to gain."""
+        return bool(np.isfinite(self._best).all())
+
+    @property
+    def names(self) -> str | None:
+        """Return the names of the tasks that count, those of the largest weight first."""
+        order = np.argsort(-self.weights, kind="stable")
+        return abbreviated([self._tasks[place].name for place in order]) or None
+
+    @property
+    def favourites(self) -> Units:
+        """Return the best configurations of past tasks `[F, P]`.
+
+        Parameters that a task does not know have the median of those that know them.
+        """
+        best = np.concatenate([task.best for task in self._tasks])
+        is_known = ~np.isnan(best)
+        medians = np.nanmedian(np.where(is_known.any(axis=0), best, 0.5), axis=0)
+        return np.where(is_known, best, medians)
+
+    def fantasize(self, pending: Units) -> None:
+        """Count pending trials `[U, P]` among those that the study has tried."""
+        expected = self.expected(pending).max(axis=1, keepdims=True)
+        self._best = np.maximum(self._best, expected)
+
+    @torch.inference_mode()
+    def expected(self, units: Units) -> Array:
+        """Return what each task expects at canonical coordinates `[N, P]`, `[T, N]`.
+
+        It is in standard deviations of the task's targets.
+        """
+        features = self._space.features(units)
+        rows = []
+        for task in self._tasks:
+            read = torch.from_numpy(sketched(features[:, task.columns])).double()
+            rows.append(_conditioned(task).expected(read))
+        return torch.stack(rows).numpy()
+
+    def at(self, units: Units) -> Array:
+        """Return the weighted sum of gains at canonical coordinates `[C, P]`, `[C]`.
+
+        Before the study has tried anything, a gain is what the task expects.
+        """
+        expected = self.expected(units)
+        if self.have_tried:
+            expected = (expected - self._best).clip(0.0)
+        return np.asarray(self.weights @ expected)
+
+    def mean_with(self, log_improvements: torch.Tensor, units: Units) -> torch.Tensor:
+        """Return logarithms of weighted means of gains and the study's improvements `[C]`.
+
+        The study's weight grows with its trials, up to that of all past tasks together.
+        """
+        of_past = self.weights.sum()
+        own = max(LARGEST_WEIGHT, of_past * self._n_ended / N_EQUAL)
+        gains = torch.from_numpy(self.at(units)).log()
+        return torch.logaddexp(log_improvements + math.log(own), gains) - math.log(own + of_past)
+
+
+def _conditioned(task: PastTask) -> Conditioned:
+    """Return the processes of the universal prior for the trials of a past task."""
+    arrays = task.features, task.values, task.ranks
+    return _conditioned_on(*(array.tobytes() for array in arrays))
+
+
+# By content, as tasks are expressed in the search space anew for each suggestion of Optuna.
+@lru_cache(maxsize=256)
+def _conditioned_on(features: bytes, values: bytes, ranks: bytes) -> Conditioned:
+    order, of_trials = np.frombuffer(ranks).copy(), np.frombuffer(values).copy()
+    inputs = np.frombuffer(features, dtype=np.float32).reshape(len(order), -1)
+    tensor = torch.from_numpy(inputs.astype(np.float64))
+    return Conditioned.on(load_network(), tensor, of_trials, order)
+
+
+def misranked_shares(expected: Array, ranks: Array) -> Array:
+    """Return the share of pairs of trials that past tasks order otherwise `[T]`; 0 without pairs.
+
+    Args:
+        expected: What each task expects of the trials `[T, N]`.
+        ranks: Ranks of the trials `[N]`.
+    """
+    first, second = np.triu_indices(len(ranks), 1)
+    signs = np.sign(ranks[first] - ranks[second])
+    differ = signs != 0.0
+    first, second, signs = first[differ], second[differ], signs[differ]
+    is_misranked = (expected[:, first] - expected[:, second]) * signs < 0.0
+    return np.asarray(is_misranked.sum(axis=1) / max(len(signs), 1))

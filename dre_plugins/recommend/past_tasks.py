@@ -1,0 +1,42 @@
+"""Past tasks on a study's search space, and the interface of past studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from dre_plugins.space.base import Array, Features, Units
+from dre_plugins.space.search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from dre_plugins.space import Domain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PastTask:
+    """Hold the trials of a past task, by the parameters that it shares with a study."""
+
+    name: str
+    columns: Sequence[int]  # of these parameters among the features of the study's space
+    features: Features  # of the trials, those of the columns, sketched `[N, D]`
+    values: Array  # of the trials `[N]`; larger is better
+    ranks: Array  # of the trials `[N]`, dense; larger is better
+    # coordinates of the best trials in the study's space `[F, P]`, NaN for other parameters
+    best: Units
+
+
+class PastTasksLike(Protocol):
+    """Describe the past studies that a study learns from (for type checking; do not subclass)."""
+
+    def on(self, space: SearchSpace) -> Sequence[PastTask]:
+        """Return the tasks that share a parameter with a search space."""
+
+    def summary(self, space: SearchSpace) -> str:
+        """Say in one line which parameters of a space they know."""
+
+    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
+        """Return whether they have a parameter of a study, whose `others` are known."""
+
+    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
+        """Return the parameters that a define-by-run study has shown, and their others."""

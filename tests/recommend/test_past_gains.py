@@ -1,0 +1,124 @@
+"""What past tasks expect a configuration to gain, and how much each of them counts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from small_spaces import PLANE, Value, history_of, sphere
+
+from dre_plugins.recommend import Trial, TrialState, past_gains
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.past_gains import LARGEST_WEIGHT, PastGains, misranked_shares
+from dre_plugins.space import Float, SearchSpace
+from dre_plugins.transfer.metadata import Task
+from dre_plugins.transfer.past_tasks import PastTasks
+
+ANYWHERE = PLANE.canonical(np.random.default_rng(1).random((50, 2)))
+
+
+def alike(configuration) -> float:
+    """Return a value that agrees with the other one on one of two parameters."""
+    return -((configuration["x"] - 0.4) ** 2) - 0.2 * (configuration["y"] - 0.3) ** 2
+
+
+def mirrored(configuration) -> float:
+    return -sphere(configuration)
+
+
+def gains_of(
+    history: Sequence[Trial], *values: Value, space: SearchSpace = PLANE, n: int = 20
+) -> PastGains:
+    """Return the gains expected by past tasks of these values, for a study so far."""
+    tasks = [
+        Task.from_trials(f"task {i}", PLANE, history_of(n, value=value, seed=9 + i))
+        for i, value in enumerate(values)
+    ]
+    evidence = Evidence.of(space, history, weights=np.ones(1))
+    return PastGains(PastTasks(tasks).on(space), evidence)
+
+
+@pytest.mark.parametrize(
+    ("expected", "ranks", "shares"),
+    [
+        ([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0], [0.0, 2.0, 1.0]], [0, 1, 2], [0.0, 1.0, 1 / 3]),
+        ([[1.0, 0.0, 2.0], [1.0, 2.0, 0.0]], [0, 0, 1], [0.0, 1.0]),  # equal trials are no pair
+        ([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]], [0, 1, 2], [0.0, 2 / 3]),  # expected to be equal
+        ([[1.0, 2.0], [2.0, 1.0]], [3, 3], [0.0, 0.0]),
+        ([[1.0]], [0], [0.0]),
+    ],
+)
+def test_shares_of_misranked_pairs(expected, ranks, shares) -> None:
+    found = misranked_shares(np.array(expected), np.array(ranks, dtype=np.float64))
+    assert found == pytest.approx(shares)
+
+
+def test_weights_fall_with_misranked_pairs_to_nothing_at_a_half(monkeypatch) -> None:
+    history = history_of(12)
+    same, partly = gains_of(history, sphere, alike, mirrored).weights
+    assert LARGEST_WEIGHT >= same > partly > 0.0
+    shares = np.array([0.0, 0.25, 0.49, 0.5, 0.8])
+    monkeypatch.setattr(past_gains, "misranked_shares", lambda *_: shares)
+    weights = gains_of(history, *[sphere] * 5).weights
+    assert weights / LARGEST_WEIGHT == pytest.approx([1.0, 0.75, 1.0 - 0.98**2])
+
+
+def test_the_names_are_those_of_the_tasks_that_count() -> None:
+    history = history_of(12)
+    assert gains_of(history, alike, sphere, mirrored).names == "task 1, task 0"
+    assert gains_of(history, mirrored).names is None
+    assert gains_of([], mirrored, sphere).names == "task 0, task 1"
+
+
+def test_before_two_trials_all_count_and_a_gain_is_what_is_expected() -> None:
+    gains = gains_of([], sphere, mirrored)
+    assert gains.weights.tolist() == [LARGEST_WEIGHT] * 2
+    assert gains.at(ANYWHERE) == pytest.approx(LARGEST_WEIGHT * gains.expected(ANYWHERE).sum(0))
+    assert gains_of(history_of(1), sphere, mirrored).weights.tolist() == [LARGEST_WEIGHT] * 2
+
+
+def test_gains_vanish_at_what_was_tried() -> None:
+    history = [trial for trial in history_of(20) if trial.configuration["y"] > 0.0]
+    gains = gains_of(history, sphere)
+    tried = PLANE.to_units([trial.configuration for trial in history])
+    assert gains.at(tried) == pytest.approx(0.0, abs=1e-9)
+    assert gains.at(ANYWHERE).min() >= 0.0 and gains.at(gains.favourites).max() > 0.0
+    best = Trial({"x": 0.4, "y": -0.7}, TrialState.COMPLETE, 0.0)
+    assert gains_of([*history, best], sphere).at(ANYWHERE).max() < gains.at(ANYWHERE).max()
+
+
+def test_pending_trials_count_as_tried() -> None:
+    """Whether they are known at first or suggested meanwhile, and before anything has ended."""
+    for history in ([], history_of(12)):
+        gains = gains_of(history, sphere)
+        best = ANYWHERE[gains.at(ANYWHERE).argmax()][None]
+        running = Trial(PLANE.to_configuration(best[0]), TrialState.RUNNING)
+        known = gains_of([*history, running], sphere)
+        gains.fantasize(best)
+        assert gains.at(best) == pytest.approx(0.0, abs=1e-9)
+        assert gains.at(ANYWHERE) == pytest.approx(known.at(ANYWHERE), abs=1e-9)
+
+
+@pytest.mark.parametrize("n_ended", [3, 30])
+def test_the_mean_with_the_improvement_that_the_study_expects(n_ended) -> None:
+    gains = gains_of(history_of(n_ended), sphere, alike)
+    logs = torch.linspace(-60.0, 1.0, len(ANYWHERE), dtype=torch.float64)
+    of_past = gains.weights.sum()
+    own = max(0.75, of_past * n_ended / 10)
+    direct = (own * logs.exp().numpy() + gains.at(ANYWHERE)) / (own + of_past)
+    assert gains.mean_with(logs, ANYWHERE).exp().numpy() == pytest.approx(direct)
+
+
+def test_favourites_have_the_median_of_others_where_a_task_lacks_a_parameter() -> None:
+    wider = SearchSpace({**PLANE.domains, "z": Float(0.0, 1.0)})
+    favourites = gains_of([], sphere, space=wider).favourites
+    assert (favourites[:, 2] == 0.5).all() and (favourites[:, :2] != 0.5).all()
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_infinite_values_of_past_trials_are_only_the_best_or_worst(bad) -> None:
+    def value(configuration) -> float:
+        return bad if configuration["x"] > 0.8 else sphere(configuration)
+
+    gains = gains_of(history_of(6), value)
+    assert np.isfinite(gains.at(ANYWHERE)).all() and np.isfinite(gains.expected(ANYWHERE)).all()

@@ -1,0 +1,130 @@
+"""Past tasks on a study's search space, whatever their own ones are."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_priors import DOMAINS, SPACE, task
+
+from dre_plugins import AskTell
+from dre_plugins.memory import access
+from dre_plugins.recommend import Trial, TrialState
+from dre_plugins.space import Categorical, Float, Integer, SearchSpace
+from dre_plugins.transfer.metadata import Task
+from dre_plugins.transfer.past_tasks import MAX_TRIALS, N_BEST, PastTasks
+
+RATES = SearchSpace({"lr": Float(1e-4, 1.0, "log"), "layers": Integer(1, 8)})
+
+
+def past_of(space: SearchSpace, n: int = 30) -> Task:
+    return task("past", 3, space, n)
+
+
+@pytest.mark.parametrize(
+    ("domains", "n_known"),
+    [
+        ({}, 2),
+        ({"lr": Float(1e-2, 10.0, "log")}, 2),
+        ({"momentum": Float(0.0, 1.0)}, 2),
+        ({"layers": None}, 1),
+        ({"lr": None, "learning_rate": Float(1e-4, 1.0, "log")}, 2),
+        ({"lr": None, "layers": None, "learning_rate": Float(1e-5, 1.0, "log")}, 1),
+    ],
+)
+def test_the_study_may_have_other_names_ranges_and_parameters(domains, n_known) -> None:
+    given = {**domains, **{n: d for n, d in RATES.domains.items() if n not in domains}}
+    space = SearchSpace({name: domain for name, domain in given.items() if domain is not None})
+    past = past_of(RATES)
+    (found,) = PastTasks([past]).on(space)
+    names = [{"learning_rate": "lr"}.get(name, name) for name in space.names]
+    shared = [column for column, name in enumerate(names) if name in RATES.names]
+    assert found.name == "past" and len(found.columns) == len(shared) == n_known
+    assert found.features.shape == (30, len(shared))
+    best = past.units[np.argsort(-past.values)[:N_BEST]]
+    assert found.best.shape == (N_BEST, space.n_parameters)
+    lacking = [column for column in range(space.n_parameters) if column not in shared]
+    assert np.isnan(found.best[:, lacking]).all()
+    for column in shared:
+        name, theirs = space.names[column], names[column]
+        numbers = RATES.domains[theirs].numbers(best[:, RATES.names.index(theirs)])
+        low, high = space.domains[name].low, space.domains[name].high
+        there = space.domains[name].numbers(found.best[:, column])
+        assert there == pytest.approx(np.clip(numbers, low, high))
+
+
+def test_without_a_common_value_there_is_no_task() -> None:
+    past = past_of(SearchSpace({"batch_size": Categorical((32,)), "x": Float(0.0, 1.0)}))
+    tasks = PastTasks([past, past_of(RATES)])
+    assert tasks.on(SearchSpace({"batch_size": Categorical((16, 64))})) == ()
+    assert [len(found.columns) for found in tasks.on(RATES)] == [2]
+
+
+def test_failed_trials_are_left_out_and_pruned_ones_have_a_place() -> None:
+    def trial(lr: float, value: float | None, **state) -> Trial:
+        return Trial({"lr": lr, "layers": 4}, value=value, **state)
+
+    whole = [
+        trial(lr, 10.0 * lr, state=TrialState.COMPLETE, rungs={1: lr}) for lr in (0.1, 0.2, 0.3)
+    ]
+    pruned = trial(0.15, None, state=TrialState.PRUNED, rungs={1: 0.15})
+    failed = trial(0.9, None, state=TrialState.FAILED)
+    past = PastTasks([Task.from_trials("past", RATES, [failed, *whole, pruned])])
+    (found,) = past.on(RATES)
+    order = np.argsort(found.ranks)
+    assert found.features[order, 0].tolist() == sorted(found.features[:, 0])
+    assert found.values[order] == pytest.approx([1.0, 1.5, 2.0, 3.0])
+
+
+def test_of_many_trials_the_best_and_some_others_are_read() -> None:
+    past = past_of(RATES, 3 * MAX_TRIALS)
+    (found,) = PastTasks([past]).on(RATES)
+    assert len(found.values) == MAX_TRIALS
+    assert found.best[0] == pytest.approx(past.units[past.values.argmax()])
+    assert found.values.max() == past.values.max()
+
+
+def test_what_is_known_of_a_space() -> None:
+    past = PastTasks([past_of(RATES), past_of(SearchSpace({"x": Float(0.0, 1.0)}))])
+    expected = "the record of 2 past studies knows lr, layers; not: none"
+    assert past.summary(RATES) == expected
+    assert past.knows("learning_rate", Float(1e-3, 1.0, "log")) and past.knows("x", Float(0, 1))
+    assert not past.knows("z", Float(0.0, 1.0))
+    assert {*past.completed({"learning_rate": RATES.domains["lr"]}).names} == {
+        *("learning_rate", "layers", "x")
+    }
+
+
+def with_values(values, **options) -> Task:
+    repeated = np.resize(np.array(values, dtype=np.float64), 12)
+    return replace(past_of(SPACE, 12), values=repeated, **options)
+
+
+KINDS = {
+    "conditions": past_of(SPACE),
+    "other categories": past_of(
+        SearchSpace({**DOMAINS, "booster": Categorical(("dart", "tree", "new"))})
+    ),
+    "infinities": with_values([np.inf, -np.inf, 0.0, 1.0]),
+    "huge numbers": with_values([1e308, -1e308, 0.0]),
+    "no final value": with_values([np.nan], rungs={1.0: np.arange(12.0)}),
+    # what tells nothing
+    "a single trial": past_of(SPACE, 1),
+    "equal values": with_values([1.0]),
+    "no parameter": past_of(SearchSpace({"x": Float(0.0, 1.0)})),
+}
+
+
+@pytest.mark.usefixtures("few_candidates")
+@pytest.mark.parametrize("tasks", [*([kind] for kind in KINDS), [*KINDS]], ids=" ".join)
+def test_whatever_past_tasks_hold_no_suggestion_falls_back(tasks, tmp_path, monkeypatch) -> None:
+    given = PastTasks([KINDS[kind] for kind in tasks])
+    monkeypatch.setattr(access, "past_tasks_for", lambda *_: given)
+    study = AskTell(SPACE, direction="maximize", seed=0, memory=tmp_path)
+    for number in range(6):
+        asked, configuration = study.ask()
+        study.tell(asked, None if number == 3 else -abs(configuration["max_depth"] - 4.0))
+    sources = Counter(study.explain(number).source for number in range(6))
+    assert study.stats["fallbacks"] == study.stats["memory_errors"] == 0
+    tells_nothing = tasks in (["a single trial"], ["equal values"], ["no parameter"])
+    assert not sources["fallback"] and tells_nothing == (not sources["past-studies"])
