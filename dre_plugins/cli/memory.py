@@ -123,7 +123,7 @@ def forget(
     folder: Folder = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete studies, and all past tasks that studies learn from, as any may be theirs.
+    """Delete studies, and all stored trials that others learn from, as some may be theirs.
 
     Example:
 

@@ -119,10 +119,11 @@ def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaData
         skipped["damaged line"] += study.n_damaged
         skipped["study without a complete, feasible trial"] += not task.n_complete
         skipped["study without parameters"] += bool(task.n_complete and not task.space.names)
-        is_any = bool(task.n_complete and task.space.names)
-        skipped["study whose trials are all equal"] += is_any and not task.lists()
-        if is_any and task.lists():
-            used.append((task, entry))
+        if task.n_complete and task.space.names:
+            differ = bool(task.lists())
+            skipped["study whose trials are all equal"] += not differ
+            if differ:
+                used.append((task, entry))
     used.sort(key=lambda pair: digest_of([replace(pair[0], name="")]))
     tasks = [task for task, _ in used]
     return MetaDataset.of(tasks, source="memory", skipped=+skipped), [entry for _, entry in used]

@@ -106,7 +106,7 @@ class Memory:
         return read_index(self.records, self.path / "index.json")
 
     def forget(self, entries: Collection[Entry]) -> None:
-        """Delete studies, and all past tasks, as any may be theirs.
+        """Delete studies, and all stored past tasks, as some may be theirs.
 
         Raises:
             OSError: A file cannot be deleted.

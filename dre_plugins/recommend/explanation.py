@@ -11,7 +11,7 @@ from dre_plugins.space.base import Units
 SOURCES: Mapping[str, str] = {
     "random": "a space-filling start-up point",
     "prior": "the prior's choice",
-    "past-studies": "what past studies expect to gain most",
+    "past-studies": "the past studies' choice",
     "model": "the ensemble's choice",
     "universal-prior": "the universal prior's choice",
     "contrast": "a space-filling point that tests the trained prior",

@@ -43,11 +43,11 @@ class PastGains:
     """
 
     def __init__(self, tasks: Sequence[PastTask], evidence: Evidence) -> None:
-        self._tasks = [*tasks]  # those of weight 0 are left out below
         self._space = evidence.space
         self._n_ended = evidence.n_ended
+        self._parts = [(task, _conditioned(task)) for task in tasks]
         expected = self.expected(evidence.units)
-        self._best = expected.max(axis=1, keepdims=True, initial=-np.inf)
+        best = expected.max(axis=1, keepdims=True, initial=-np.inf)
         misranked = np.zeros(len(tasks))
         if evidence.can_rank:
             ranked, _ = evidence.joint_list
@@ -55,8 +55,8 @@ class PastGains:
         # Epanechnikov's kernel
         weights = LARGEST_WEIGHT * (1.0 - (misranked / MAX_MISRANKED) ** 2).clip(0.0)
         counts = np.flatnonzero(weights).tolist()
-        self._tasks = [tasks[place] for place in counts]
-        self._best, self.weights = self._best[counts], weights[counts]
+        self._parts = [self._parts[place] for place in counts]
+        self._best, self.weights = best[counts], weights[counts]
 
     @property
     def have_tried(self) -> bool:
@@ -67,7 +67,7 @@ class PastGains:
     def names(self) -> str | None:
         """Return the names of the tasks that count, those of the largest weight first."""
         order = np.argsort(-self.weights, kind="stable")
-        return abbreviated([self._tasks[place].name for place in order]) or None
+        return abbreviated([self._parts[place][0].name for place in order]) or None
 
     @property
     def favourites(self) -> Units:
@@ -75,7 +75,7 @@ class PastGains:
 
         Parameters that a task does not know have the median of those that know them.
         """
-        best = np.concatenate([task.best for task in self._tasks])
+        best = np.concatenate([task.best for task, _ in self._parts])
         is_known = ~np.isnan(best)
         medians = np.nanmedian(np.where(is_known.any(axis=0), best, 0.5), axis=0)
         return np.where(is_known, best, medians)
@@ -93,9 +93,9 @@ class PastGains:
         """
         features = self._space.features(units)
         rows = []
-        for task in self._tasks:
+        for task, conditioned in self._parts:
             read = torch.from_numpy(sketched(features[:, task.columns])).double()
-            rows.append(_conditioned(task).expected(read))
+            rows.append(conditioned.expected(read))
         return torch.stack(rows).numpy()
 
     def at(self, units: Units) -> Array:
@@ -111,7 +111,7 @@ class PastGains:
     def mean_with(self, log_improvements: torch.Tensor, units: Units) -> torch.Tensor:
         """Return logarithms of weighted means of gains and the study's improvements `[C]`.
 
-        The study's weight grows with its trials, up to that of all past tasks together.
+        The study's weight grows with its trials; after `N_EQUAL` it is that of all past tasks.
         """
         of_past = self.weights.sum()
         own = max(LARGEST_WEIGHT, of_past * self._n_ended / N_EQUAL)

@@ -25,8 +25,8 @@ proposer             when
 Below number 20, the universal prior adds what past studies expect to gain (`past_gains`). If all
 of them order the trials otherwise, suggestions are as without them.
 
-If `n_startup_trials` is given, it replaces the 10 and the 3, and both models take turns from there
-on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch
+If `n_startup_trials` is given, it replaces the 10, the 3 and the 2, and both models take turns
+from there on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch
 (`branches`), whoever proposes them.
 """
 
@@ -133,10 +133,8 @@ def proposer_for(
     """
     if has_universal_turn(index, evidence, rules):
         return "universal-prior"
-    if has_past_turn(index, rules) and not is_ensemble_ready(evidence, rules):
-        return "past-studies"
     if not is_ensemble_ready(evidence, rules):
-        return "random"
+        return "past-studies" if has_past_turn(index, rules) else "random"
     if needs_contrast:
         return "contrast"
     if not evidence.lists:

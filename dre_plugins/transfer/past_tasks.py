@@ -35,7 +35,7 @@ class PastTasks:
     """Hold past tasks, at least one, whose search spaces have a union."""
 
     tasks: Sequence[Task]
-    # the last search space and the tasks on it, as that of a study hardly changes
+    # the search space of the last call and the tasks on it: a study asks for the same again
     _last: list[tuple[SearchSpace, tuple[PastTask, ...]]] = field(default_factory=list, init=False)
 
     @cached_property
