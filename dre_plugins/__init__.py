@@ -9,8 +9,9 @@ stays fast:
     DRESearcher, MultiObjectiveDRESearcher: the searchers for other schedulers of Syne Tune.
     AskTell: ask-and-tell tuning without a framework.
     Prior: a trained prior, from which a study can start.
+    PastTasks: past studies, from which a study can learn without training.
     Memory: the folder in which studies are recorded, and from which later ones learn.
-    MetaDataset: past tasks from several sources, on which priors are trained.
+    MetaDataset: past tasks from several sources.
     Settings: the expert settings, which are the same in every framework.
     Recommender, RecommenderSettings: the search that all of these share.
     SearchSpace: typed domains with conditions.
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from dre_plugins.recommend import Recommender, RecommenderSettings, Settings
     from dre_plugins.space import SearchSpace
     from dre_plugins.transfer.metadata import MetaDataset
+    from dre_plugins.transfer.past_tasks import PastTasks
     from dre_plugins.transfer.prior import Prior
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "Memory",
     "MetaDataset",
     "MultiObjectiveDRESearcher",
+    "PastTasks",
     "Prior",
     "Recommender",
     "RecommenderSettings",
@@ -73,6 +76,7 @@ _NAMES = {
     "space": "SearchSpace",
     "study": "AskTell",
     "transfer.metadata": "MetaDataset",
+    "transfer.past_tasks": "PastTasks",
     "transfer.prior": "Prior",
 }
 _HOMES = {name: f"{__name__}.{home}" for home, names in _NAMES.items() for name in names.split()}

@@ -11,6 +11,7 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
+from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 
@@ -36,7 +37,7 @@ def prior():
     tasks = [
         Task(f"{shift}", space, ROWS, VALUES + shift, np.zeros(60, dtype=bool)) for shift in (0, 9)
     ]
-    return Prior.of_few(MetaDataset.of(tasks))
+    return Prior.train(MetaDataset.of(tasks), settings=MetaTrainingSettings(n_steps=100))
 
 
 def test_it_suggests_what_the_recommender_does():

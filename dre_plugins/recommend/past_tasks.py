@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dre_plugins.space.base import Array, Features, Units
 from dre_plugins.space.search_space import SearchSpace
@@ -26,11 +26,15 @@ class PastTask:
     best: Units
 
 
+@runtime_checkable
 class PastTasksLike(Protocol):
-    """Describe the past studies that a study learns from (for type checking; do not subclass)."""
+    """Describe the past studies that a study learns from without training (do not subclass)."""
 
-    def on(self, space: SearchSpace) -> Sequence[PastTask]:
-        """Return the tasks that share a parameter with a search space."""
+    def tasks_on(self, space: SearchSpace) -> Sequence[PastTask]:
+        """Return the tasks that share a parameter with a search space.
+
+        A ValueError says that there are none.
+        """
 
     def summary(self, space: SearchSpace) -> str:
         """Say in one line which parameters of a space they know."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
-from dre_plugins.recommend.explanation import abbreviated
+from dre_plugins.recommend.past_tasks import PastTasksLike
 from dre_plugins.space.base import Array, Features, Units
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.space import Domain
+    from dre_plugins.transfer.metadata import MetaDataset
     from dre_plugins.universal.network import UniversalPrior
 
 Encode = Callable[[Units], Features]
@@ -49,7 +49,6 @@ class AlignedPrior:
     # contexts of past tasks `[T, Z]`; None: no context
     contexts: NDArray[np.float32] | None = None
     summary: str = ""  # one line for the log: its name, and which parameters it knows
-    past_studies: tuple[str, ...] = ()  # names of the user's studies that it was trained on
 
     def scores(self, units: Units) -> Array:
         """Return the mean score of configurations `[N, P]` over members `[N]`, larger is better.
@@ -96,9 +95,11 @@ class RecognisedPrior(PriorLike, Protocol):
 Universal: TypeAlias = "Literal['universal'] | UniversalFile"
 # A list has an entry for each objective, None without a prior.
 Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"
-LoadedPrior: TypeAlias = "PriorLike | Several | Universal | None"
+LoadedPrior: TypeAlias = "PriorLike | Several | PastTasksLike | Universal | None"
 SinglePrior: TypeAlias = "PriorLike | str | os.PathLike[str] | None"
-GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior] | UniversalFile"
+GivenPrior: TypeAlias = (
+    "SinglePrior | Sequence[SinglePrior] | UniversalFile | PastTasksLike | MetaDataset"
+)
 
 
 def yields_to_memory(prior: object) -> bool:
@@ -120,20 +121,16 @@ def aligned(
     if isinstance(prior, (list, tuple)):
         is_any = any(part is not None for part in prior)
         require(is_any, "prior", prior, "a prior for one objective at least")
-    if prior is None or isinstance(prior, (str, UniversalFile)) or not space.n_parameters:
+    check_count(prior, n_objectives)
+    if prior is None or isinstance(prior, (str, UniversalFile, PastTasksLike)):
+        return ()
+    if not space.n_parameters:
         return ()
     if isinstance(prior, RecognisedPrior) and n_objectives not in (None, 1):
         return ()
-    check_count(prior, n_objectives)
     parts = prior if isinstance(prior, (list, tuple)) else (prior,)
     on_space = tuple(None if part is None else part.on(space) for part in parts)
     return on_space if any(part is not None for part in on_space) else ()
-
-
-def past_studies_of(priors: Sequence[AlignedPrior | None]) -> str | None:
-    """Return the names of the past studies of priors as a text, None without any."""
-    names = [prior.past_studies for prior in priors if prior is not None]
-    return abbreviated([*dict.fromkeys(chain.from_iterable(names))]) or None
 
 
 def fits(prior: PriorLike, space: SearchSpace) -> bool:
@@ -146,10 +143,15 @@ def fits(prior: PriorLike, space: SearchSpace) -> bool:
 
 
 def check_count(prior: object, n_objectives: int | None) -> None:
-    """Raise a ValueError for a list that has not one prior for each objective."""
-    if n_objectives is None or not isinstance(prior, (list, tuple)):
+    """Raise a ValueError for past studies or a list that do not suit the number of objectives."""
+    if n_objectives is None:
         return
-    if len(prior) != n_objectives:
+    if isinstance(prior, PastTasksLike) and n_objectives > 1:
+        raise ValueError(
+            f"Past studies of one objective cannot be used with {n_objectives}: train a prior on "
+            "them (Prior.train), and give a list with it for its objective."
+        )
+    if isinstance(prior, (list, tuple)) and len(prior) != n_objectives:
         raise ValueError(
             f"prior has {len(prior)} entries for {n_objectives} objectives: give one prior, or "
             "one for each objective, None where there is none."

@@ -70,14 +70,14 @@ class Recommender:
             ensemble took, as the preset has none.
         prior: A trained prior, such as a `dre_plugins.Prior`, or a list with one for each
             objective, None where there is none. "universal" starts the ensemble from random
-            weights. With either, the universal prior takes turns; None is the ensemble alone.
+            weights, and so do past studies of one objective, `PastTasksLike`, see `schedule`;
+            suggestions that do without them, because the trials contradict all, are counted as
+            "memory_contradicted". With any of these, the universal prior takes turns; None is the
+            ensemble alone.
         n_objectives: Number of objectives; None takes it from the history.
         logger: Logger of all messages; None takes "dre_plugins".
         rule: Which configurations may be suggested; None: all. If none with the fixed values may,
             the other values are chosen without the rule.
-        past_tasks: Past tasks to learn from without training, see `schedule`; for one
-            objective. Suggestions that do without, because trials contradict all of them, are
-            counted as "memory_contradicted".
 
     Raises:
         ValueError: If the seed is not a non-negative integer, the prior has no parameter in
@@ -96,7 +96,6 @@ class Recommender:
         n_objectives: int | None = None,
         logger: logging.Logger | None = None,
         rule: Rule | None = None,
-        past_tasks: PastTasksLike | None = None,
     ) -> None:
         self._logger = LOGGER if logger is None else logger
         self.rule = Rule(space, None) if rule is None else rule
@@ -111,8 +110,8 @@ class Recommender:
         self._is_recognised = isinstance(prior, RecognisedPrior)
         # The portfolio of a recognised learner replaces start-up points; models do not use it.
         self._priors = () if self._is_recognised else self._aligned_priors
-        self._given_past = past_tasks
-        self._past_tasks = () if past_tasks is None else past_tasks.on(space)
+        self._past = prior if isinstance(prior, PastTasksLike) and space.n_parameters else None
+        self._past_tasks = () if self._past is None else self._past.tasks_on(space)
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
         preset = self.settings.preset
         has_turns = get_preset(preset).universal_turns
@@ -131,8 +130,8 @@ class Recommender:
     def prior_summary(self) -> str:
         """Say in one line which parameters priors and past studies know; empty without any."""
         texts = [prior.summary for prior in self._aligned_priors if prior and prior.summary]
-        if self._given_past is not None and self._past_tasks:
-            texts.append(self._given_past.summary(self.space))
+        if self._past is not None:
+            texts.append(self._past.summary(self.space))
         return "; ".join(texts)
 
     @cached_property

@@ -15,7 +15,6 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints, checked_cost
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
-from dre_plugins.recommend.past_tasks import PastTasksLike
 from dre_plugins.recommend.prior import (
     AUTO,
     UNIVERSAL,
@@ -56,7 +55,8 @@ class AskTell(KeptTrials):
             proposes the first trial, even if the search spaces differ, the ensemble starts from
             its weights, and the universal prior takes turns once ten trials have ended. The path
             of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
-            has a trained prior, or None, for each objective.
+            has a trained prior, or None, for each objective. From past studies of one objective, a
+            `dre_plugins.MetaDataset` or `dre_plugins.PastTasks`, the first 20 trials learn.
         n_startup_trials: Number of trials that must have ended before a model proposes; until
             then, Sobol points. None means 3 for the universal prior and 10 for the ensemble, or 0
             with a trained prior.
@@ -139,12 +139,10 @@ class AskTell(KeptTrials):
             stats=self.stats,
             logger=self._logger,
         )
-        self._past_tasks: PastTasksLike | None = None
-        if self._memory is not None and yields_to_memory(prior):
-            self._past_tasks = self._memory.past_tasks_for(self.space)
         self._prior = prior_from(prior, self._settings.preset)
-        if self._past_tasks is not None:
-            self._prior = UNIVERSAL  # past studies tell more than the names of parameters
+        if self._memory is not None and yields_to_memory(prior):
+            # Past studies tell more than the names of parameters.
+            self._prior = self._memory.past_tasks_for(self.space) or self._prior
         if isinstance(self._prior, RecognisedPrior) and len(self.directions) > 1:
             self._prior = UNIVERSAL  # a portfolio is good by a single objective
         self._derive()
@@ -167,7 +165,6 @@ class AskTell(KeptTrials):
             logger=self._logger,
             rule=self.rule,
             prior=self._prior,
-            past_tasks=self._past_tasks,
         )
         self._recommender.check_rule()
 

@@ -19,11 +19,13 @@ from dre_plugins.recommend.sketch import sketched
 from dre_plugins.space import Domain
 from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.metadata import Task, counted
-from dre_plugins.transfer.spaces.alignment import try_align
+from dre_plugins.transfer.metadata import MetaDataset, Task, counted
+from dre_plugins.transfer.spaces.alignment import Alignment, align, check_mapping, try_align
 from dre_plugins.transfer.spaces.completion import completed, known_names
-from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space, unify_names
+from dre_plugins.transfer.spaces.merging import union_of
 
+# Most tasks of a metadata set that are read: more take longer than a second a suggestion.
+MAX_TASKS = 100
 # Most trials that are read of a past task: the best and a spread of the others.
 MAX_TRIALS = 64
 # Best trials of each past task among the first candidates.
@@ -32,19 +34,78 @@ N_BEST = 8
 
 @dataclass(frozen=True, eq=False)
 class PastTasks:
-    """Hold past tasks, at least one, whose search spaces have a union."""
+    """Hold past tasks, at least one, whose search spaces have a union; they are a `prior`.
+
+    Args:
+        tasks: The past tasks.
+        mapping: Name in a study's space to name in the past, where they do not match.
+
+    Raises:
+        ValueError: If the past has no parameter that the mapping names, or it is named twice.
+    """
 
     tasks: Sequence[Task]
+    mapping: Mapping[str, str] = field(default_factory=dict)
     # the search space of the last call and the tasks on it: a study asks for the same again
     _last: list[tuple[SearchSpace, tuple[PastTask, ...]]] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        check_mapping(self.mapping, {name for task in self.tasks for name in task.space.domains})
+
+    @classmethod
+    def of(cls, metadata: MetaDataset) -> PastTasks:
+        """Return the tasks whose evaluations have an order, of more than `MAX_TASKS` the last.
+
+        Raises:
+            ValueError: If there are none, or their search spaces have no union.
+        """
+        tasks = [task for task in metadata if task.space.n_parameters and task.lists()]
+        if not tasks:
+            skipped = f"; left out: {dict(metadata.skipped)}" if metadata.skipped else ""
+            raise ValueError(
+                f"None of {counted(len(metadata), 'past task')} has two evaluations that differ, "
+                f"so there is nothing to learn from{skipped}."
+            )
+        tasks = tasks[-MAX_TASKS:]
+        _union_of(tasks)  # says which of them prevent one
+        return cls(tasks)
+
+    def with_mapping(self, mapping: Mapping[str, str] | None) -> PastTasks:
+        """Return the past tasks with a mapping of names."""
+        return PastTasks(self.tasks, dict(mapping or {}))
 
     @cached_property
     def space(self) -> SearchSpace:
         """Return the union of the search spaces."""
-        return in_canonical_order(merged_space(unify_names([task.space for task in self.tasks])))
+        return _union_of(self.tasks)
 
-    def on(self, space: SearchSpace) -> tuple[PastTask, ...]:
-        """Return the tasks that share a parameter with a search space."""
+    def align(self, space: SearchSpace) -> Alignment:
+        """Return how configurations of `space` are expressed in the union.
+
+        Raises:
+            ValueError: If the two have no parameter in common; names both.
+        """
+        return align(space, self.space, mapping=self._mapping_for(space.domains))
+
+    def tasks_on(self, space: SearchSpace) -> tuple[PastTask, ...]:
+        """Return the tasks that share a parameter with a search space.
+
+        Raises:
+            ValueError: If there are none.
+        """
+        tasks = self._on(space)
+        if not tasks:
+            self.align(space)  # says why
+            raise ValueError(
+                f"no past task has two evaluations that differ in the parameters {[*space.names]}."
+            )
+        return tasks
+
+    def may_help(self, space: SearchSpace) -> bool:
+        """Return whether any task shares a parameter with a search space."""
+        return bool(self._on(space))
+
+    def _on(self, space: SearchSpace) -> tuple[PastTask, ...]:
         for known, tasks in self._last:
             if known == space:
                 return tasks
@@ -55,17 +116,26 @@ class PastTasks:
 
     def summary(self, space: SearchSpace) -> str:
         """Say in one line which parameters of a space they know."""
-        alignment = try_align(space, self.space)
+        alignment = try_align(space, self.space, mapping=self._mapping_for(space.domains))
         known = "" if alignment is None else f" {alignment.summary()}"
         return f"the record of {counted(len(self.tasks), 'past study', 'past studies')}{known}"
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
         """Return whether they have a parameter of a study, whose `others` are known."""
-        return name in known_names(self.space, {**(others or {}), name: domain})
+        domains = {**(others or {}), name: domain}
+        return name in known_names(self.space, domains, self._mapping_for(domains))
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and their others."""
-        return completed(self.space, domains)
+        return completed(self.space, domains, self._mapping_for(domains))
+
+    def _mapping_for(self, domains: Mapping[str, Domain]) -> dict[str, str]:
+        """Return the mapping of the parameters that a study has shown."""
+        return {
+            name: theirs
+            for name, theirs in self.mapping.items()
+            if name in domains and theirs in self.space.domains
+        }
 
     @cached_property
     def _ranked(self) -> list[tuple[TrialList, Array]]:
@@ -78,7 +148,12 @@ class PastTasks:
     def _aligned(self, number: int, space: SearchSpace) -> PastTask | None:
         """Return a task on a search space, None if it tells nothing of the shared parameters."""
         task, (ranked, values) = self.tasks[number], self._ranked[number]
-        alignment = try_align(task.space, space)
+        mapping = {
+            theirs: name
+            for name, theirs in self.mapping.items()
+            if name in space.domains and theirs in task.space.domains
+        }
+        alignment = try_align(task.space, space, mapping=mapping)
         if alignment is None:
             return None
         units = alignment.convert(task.units[ranked.trials])
@@ -90,3 +165,8 @@ class PastTasks:
         return PastTask(
             task.name, columns, features, values, ranked.ranks, units[best].clip(0.0, 1.0)
         )
+
+
+def _union_of(tasks: Sequence[Task]) -> SearchSpace:
+    """Return the union of search spaces; a ValueError names the tasks that prevent one."""
+    return union_of([task.space for task in tasks], [task.name for task in tasks])

@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.engine.checkpoint import PriorError
-from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import Array, Features
 from dre_plugins.transfer import prior_file
 from dre_plugins.transfer.content import Card, PriorContent
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.spaces.alignment import Alignment, align
+from dre_plugins.transfer.spaces.alignment import Alignment, align, check_mapping
 from dre_plugins.transfer.spaces.completion import completed, known_names
-from dre_plugins.transfer.training import FEW_TASKS, SCORER, metadata_of_beliefs, train_prior
+from dre_plugins.transfer.training import OF_BELIEFS, SCORER, metadata_of_beliefs, train_prior
 
 __all__ = ["Card", "Prior", "PriorError"]
 
@@ -41,7 +40,6 @@ class Prior(PriorContent):
             recognised, in order, `[F, P]`; they complement each other. None: the favourites.
         mapping: Name in a study's space to name in this one, where they do not match.
         remark: Text for the log, such as why the prior was chosen.
-        past_studies: Names of the user's studies that it was trained on; not saved in files.
 
     Examples:
         >>> prior = Prior.load("xgboost")  # ships with the package
@@ -51,14 +49,9 @@ class Prior(PriorContent):
 
     mapping: Mapping[str, str] = field(default_factory=dict)
     remark: str = ""
-    past_studies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        names, targets = list(self.space.domains), list(self.mapping.values())
-        for name, target in self.mapping.items():
-            require(target in names, f"mapping[{name!r}]", target, f"one of the prior's {names}")
-        twice = [target for target in targets if targets.count(target) > 1]
-        require(not twice, "mapping", twice, "one of your parameters for each of the prior's")
+        check_mapping(self.mapping, self.space.domains)
 
     @classmethod
     def of(cls, content: PriorContent) -> Prior:
@@ -83,17 +76,6 @@ class Prior(PriorContent):
         return Prior.of(train_prior(metadata, **options))
 
     @staticmethod
-    def of_few(metadata: MetaDataset) -> Prior:
-        """Meta-train a prior on a handful of past tasks, in seconds.
-
-        Raises:
-            ValueError: If there is nothing to learn from.
-        """
-        scorer = replace(SCORER, context=None)
-        content = train_prior(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS)
-        return Prior.of(content)
-
-    @staticmethod
     def of_beliefs(
         space: SearchSpace | Mapping[str, Domain], configurations: Sequence[Mapping[str, Any]]
     ) -> Prior:
@@ -112,7 +94,9 @@ class Prior(PriorContent):
         """
         if not isinstance(space, SearchSpace):
             space = SearchSpace(space)
-        return Prior.of_few(metadata_of_beliefs(space, configurations))
+        metadata = metadata_of_beliefs(space, configurations)
+        scorer = replace(SCORER, context=None)
+        return Prior.train(metadata, name="beliefs", scorer=scorer, settings=OF_BELIEFS)
 
     @staticmethod
     def load(prior: str | os.PathLike[str], *, mapping: Mapping[str, str] | None = None) -> Prior:
@@ -167,7 +151,6 @@ class Prior(PriorContent):
             self._placed(space, self.favourites),
             self.contexts,
             f"prior {self.card.name!r} {alignment.summary()}{self.remark}",
-            self.past_studies,
         )
 
     def scores(self, space: SearchSpace, units: Array) -> Array:

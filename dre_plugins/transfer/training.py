@@ -21,12 +21,7 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.content import Card, PriorContent
 from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task, with_parameters
-from dre_plugins.transfer.spaces.merging import (
-    in_canonical_order,
-    mergeable,
-    merged_space,
-    unify_names,
-)
+from dre_plugins.transfer.spaces.merging import unify_names, union_of
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced, units_in
 from dre_plugins.transfer.training_state import MetaTrainingSettings
 
@@ -44,9 +39,8 @@ MAX_FAVOURITES = 1000
 # Largest number of contexts of past tasks in a prior: a suggestion scores its trials in each.
 MAX_CONTEXTS = 128
 
-# A handful of tasks is too few to learn how tasks differ, so there is no context. More steps only
-# memorise them (docs/decisions/few-studies.md).
-FEW_TASKS = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=4)
+# For a single task, of beliefs: more steps only memorise it (lab/2026-11-23-decisions.md).
+OF_BELIEFS = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=4)
 
 # Number of random completions of a partial configuration that is believed to be good.
 N_COMPLETIONS = 8
@@ -80,18 +74,11 @@ def train_prior(
         )
     settings = settings if settings is not None else MetaTrainingSettings()
     if space is None:
-        spaces = unify_names([task.space for task in metadata])
-        renamed = zip(metadata, spaces, strict=True)
-        tasks = tuple(replace(task, space=space) for task, space in renamed)
+        spaces = [task.space for task in metadata]
+        space = union_of(spaces, [task.name for task in metadata])
+        renamed = zip(metadata, unify_names(spaces), strict=True)
+        tasks = tuple(replace(task, space=of_task) for task, of_task in renamed)
         metadata = replace(metadata, tasks=tasks)
-        try:
-            space = in_canonical_order(merged_space(spaces))
-        except ValueError as error:
-            kept = mergeable(spaces)
-            names = [task.name for place, task in enumerate(tasks) if place not in kept]
-            raise ValueError(
-                f"{error} There is a common space without the tasks {names}."
-            ) from error
     training = metadata
     if validation is None:
         training, validation = held_out(metadata)

@@ -35,7 +35,7 @@ def gains_of(
         for i, value in enumerate(values)
     ]
     evidence = Evidence.of(space, history, weights=np.ones(1))
-    return PastGains(PastTasks(tasks).on(space), evidence)
+    return PastGains(PastTasks(tasks).tasks_on(space), evidence)
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,11 @@ DEFAULTS = {"max_depth": 6}
 
 
 def let_them_be_small(set_attribute=setattr) -> None:
-    """Let priors of few past tasks be small networks, which are trained in a tenth of a second."""
+    """Let priors of beliefs be small networks, which are trained in a tenth of a second."""
     scorer = replace(prior_module.SCORER, n_members=4, hidden=(16, 16))
     set_attribute(prior_module, "SCORER", scorer)
     settings = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=2, list_length=40)
-    set_attribute(prior_module, "FEW_TASKS", settings)
+    set_attribute(prior_module, "OF_BELIEFS", settings)
 
 
 def drawn(space: SearchSpace, n: int = 30, seed: int = 0) -> np.ndarray:

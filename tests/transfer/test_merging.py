@@ -20,6 +20,7 @@ from dre_plugins.space import (
     RangeCondition,
     SearchSpace,
 )
+from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
 from dre_plugins.transfer.spaces.merging import mergeable, merged_domain, merged_space, unify_names
@@ -246,7 +247,8 @@ def test_a_prior_learns_from_all_of_them() -> None:
         values = -np.abs(units[:, 0] - 0.7)
         named = space("lr" if number % 2 else "eta")
         tasks.append(Task(f"task {number}", named, units, values, np.zeros(30, np.bool_)))
-    prior = Prior.of_few(MetaDataset(tuple(tasks)))
+    settings = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=4)
+    prior = Prior.train(MetaDataset(tuple(tasks)), settings=settings)
     assert prior.space.names == ("eta",)
     points = np.linspace(0, 1, 101)[:, None]
     best = float(points[prior.scores(space("learning_rate"), points).argmax(), 0])
@@ -259,4 +261,4 @@ def test_a_prior_names_the_tasks_that_contradict_the_others() -> None:
     none = np.zeros(2, np.bool_)
     tasks = [Task(name, s, np.eye(2)[:, :1], np.arange(2.0), none) for name, s in spaces.items()]
     with pytest.raises(ValueError, match=r"leave that space out. There is .* tasks \['b'\]"):
-        Prior.of_few(MetaDataset(tuple(tasks)))
+        Prior.train(MetaDataset(tuple(tasks)))

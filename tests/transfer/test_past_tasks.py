@@ -1,17 +1,19 @@
 """Past tasks on a study's search space, whatever their own ones are."""
 
+import pickle
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_priors import DOMAINS, SPACE, task
+from small_priors import DOMAINS, SPACE, metadata, task
 
 from dre_plugins import AskTell
 from dre_plugins.memory import access
 from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
-from dre_plugins.transfer.metadata import Task
+from dre_plugins.transfer import past_tasks
+from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.past_tasks import MAX_TRIALS, N_BEST, PastTasks
 
 RATES = SearchSpace({"lr": Float(1e-4, 1.0, "log"), "layers": Integer(1, 8)})
@@ -36,7 +38,7 @@ def test_the_study_may_have_other_names_ranges_and_parameters(domains, n_known) 
     given = {**domains, **{n: d for n, d in RATES.domains.items() if n not in domains}}
     space = SearchSpace({name: domain for name, domain in given.items() if domain is not None})
     past = past_of(RATES)
-    (found,) = PastTasks([past]).on(space)
+    (found,) = PastTasks([past]).tasks_on(space)
     names = [{"learning_rate": "lr"}.get(name, name) for name in space.names]
     shared = [column for column, name in enumerate(names) if name in RATES.names]
     assert found.name == "past" and len(found.columns) == len(shared) == n_known
@@ -56,8 +58,46 @@ def test_the_study_may_have_other_names_ranges_and_parameters(domains, n_known) 
 def test_without_a_common_value_there_is_no_task() -> None:
     past = past_of(SearchSpace({"batch_size": Categorical((32,)), "x": Float(0.0, 1.0)}))
     tasks = PastTasks([past, past_of(RATES)])
-    assert tasks.on(SearchSpace({"batch_size": Categorical((16, 64))})) == ()
-    assert [len(found.columns) for found in tasks.on(RATES)] == [2]
+    sizes = SearchSpace({"batch_size": Categorical((16, 64))})
+    assert not tasks.may_help(sizes)
+    with pytest.raises(ValueError, match=r"no value in common: 'batch_size' is .*16, 64.*32"):
+        tasks.tasks_on(sizes)
+    with pytest.raises(ValueError, match=r"no parameter in common: \['z'\] in this study"):
+        tasks.tasks_on(SearchSpace({"z": Float(0.0, 1.0)}))
+    assert [len(found.columns) for found in tasks.tasks_on(RATES)] == [2]
+    rate = past_of(SearchSpace({"lr": RATES.domains["lr"]}))
+    same = replace(rate, units=np.full((30, 1), 0.5))
+    with pytest.raises(ValueError, match=r"two evaluations that differ in .*\['lr', 'layers'\]"):
+        PastTasks([same]).tasks_on(RATES)
+
+
+def test_names_that_only_a_mapping_tells() -> None:
+    space = SearchSpace({"step size": Float(1e-4, 1.0, "log"), "levels": Integer(1, 8)})
+    past = PastTasks([past_of(RATES)])
+    assert not past.may_help(space)
+    mapped = past.with_mapping({"step size": "lr", "levels": "layers"})
+    (found,) = mapped.tasks_on(space)
+    (same,) = past.tasks_on(RATES)
+    assert np.array_equal(found.features, same.features) and np.array_equal(found.best, same.best)
+    assert mapped.knows("levels", Integer(1, 8)) and not past.knows("levels", Integer(1, 8))
+    assert mapped.completed({"levels": Integer(1, 8)}).names == ("levels", "lr")
+    text = "knows step size (there 'lr'), levels (there 'layers'); not: none"
+    assert mapped.summary(space).endswith(text)
+
+
+def test_what_a_metadata_set_must_have(monkeypatch) -> None:
+    def named(number: int, space: SearchSpace = RATES) -> Task:
+        return replace(past_of(space), name=f"task {number}")
+
+    assert len(PastTasks.of(MetaDataset.of(map(named, range(3)))).tasks) == 3
+    monkeypatch.setattr(past_tasks, "MAX_TASKS", 2)
+    last = PastTasks.of(MetaDataset.of(map(named, range(3))))
+    assert [task.name for task in last.tasks] == ["task 1", "task 2"]
+    with pytest.raises(ValueError, match=r"^None of 1 past task has two evaluations that differ"):
+        PastTasks.of(MetaDataset.of([past_of(RATES, 1)]))
+    words = SearchSpace({"lr": Categorical(("low", "high"))})
+    with pytest.raises(ValueError, match=r"space without the tasks \['task 1'\]"):
+        PastTasks.of(MetaDataset.of([named(0), named(1, words)]))
 
 
 def test_failed_trials_are_left_out_and_pruned_ones_have_a_place() -> None:
@@ -70,7 +110,7 @@ def test_failed_trials_are_left_out_and_pruned_ones_have_a_place() -> None:
     pruned = trial(0.15, None, state=TrialState.PRUNED, rungs={1: 0.15})
     failed = trial(0.9, None, state=TrialState.FAILED)
     past = PastTasks([Task.from_trials("past", RATES, [failed, *whole, pruned])])
-    (found,) = past.on(RATES)
+    (found,) = past.tasks_on(RATES)
     order = np.argsort(found.ranks)
     assert found.features[order, 0].tolist() == sorted(found.features[:, 0])
     assert found.values[order] == pytest.approx([1.0, 1.5, 2.0, 3.0])
@@ -78,7 +118,7 @@ def test_failed_trials_are_left_out_and_pruned_ones_have_a_place() -> None:
 
 def test_of_many_trials_the_best_and_some_others_are_read() -> None:
     past = past_of(RATES, 3 * MAX_TRIALS)
-    (found,) = PastTasks([past]).on(RATES)
+    (found,) = PastTasks([past]).tasks_on(RATES)
     assert len(found.values) == MAX_TRIALS
     assert found.best[0] == pytest.approx(past.units[past.values.argmax()])
     assert found.values.max() == past.values.max()
@@ -128,3 +168,21 @@ def test_whatever_past_tasks_hold_no_suggestion_falls_back(tasks, tmp_path, monk
     assert study.stats["fallbacks"] == study.stats["memory_errors"] == 0
     tells_nothing = tasks in (["a single trial"], ["equal values"], ["no parameter"])
     assert not sources["fallback"] and tells_nothing == (not sources["past-studies"])
+
+
+@pytest.mark.usefixtures("few_candidates")
+def test_a_metadata_set_may_be_the_prior_of_a_study() -> None:
+    study = AskTell(SPACE, direction="maximize", seed=0, prior=metadata())
+    _, first = study.ask()
+    assert first["learning_rate"] == pytest.approx(10 ** (-4 + 4 * 0.4), rel=0.5)
+    assert str(study.explain(0)).endswith("learnt from task 0, task 1, task 2")
+    copied = pickle.loads(pickle.dumps(study))
+    assert copied.ask() == study.ask()
+
+
+@pytest.mark.parametrize("of_study", [metadata(), PastTasks.of(metadata())])
+def test_past_studies_have_one_objective(of_study) -> None:
+    with pytest.raises(ValueError, match=r"cannot be used with 2: train a prior .*Prior\.train"):
+        AskTell(SPACE, direction=["minimize"] * 2, prior=of_study)
+    with pytest.raises(ValueError, match=r"past studies in its list: .*Prior\.train"):
+        AskTell(SPACE, direction=["minimize"] * 2, prior=[None, of_study])

@@ -6,17 +6,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.engine.settings import require
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.metadata import MetaDataset, counted, with_parameters
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.metadata import MetaDataset, counted
+from dre_plugins.transfer.past_tasks import MAX_TASKS, PastTasks
 
 Mode: TypeAlias = Literal["min", "max"]
 Report = TypeVar("Report")
@@ -74,22 +72,18 @@ def read_in(wanted: Wanted, read: Callable[[Wanted], MetaDataset]) -> MetaDatase
     return replace(metadata, tasks=kept, skipped=skipped)
 
 
-def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:
-    """Log that training takes seconds, and return a prior trained on a few past tasks.
+def past_tasks_in(metadata: MetaDataset, logger: logging.Logger) -> PastTasks:
+    """Return past tasks to learn from, and log how many there are.
 
     A ValueError says that there is nothing to learn from.
     """
-    metadata = with_parameters(metadata)
-    left_out = f"; left out: {dict(metadata.skipped)}" if metadata.skipped else ""
-    if not len(metadata):
-        raise ValueError(f"There is nothing to learn from{left_out}; give at least one past task.")
+    past = PastTasks.of(metadata)
+    n_read, n_given = len(past.tasks), counted(len(metadata), "past task")
     logger.info(
-        "Learning from %s with %s, which takes some seconds%s.",
-        counted(len(metadata), "past task"),
+        "Learning from %s with %s%s%s.",
+        n_given if n_read == len(metadata) else f"{n_read} of {n_given}",
         counted(metadata.n_evaluations, "evaluation"),
-        left_out,
+        f"; left out: {dict(metadata.skipped)}" if metadata.skipped else "",
+        "; Prior.train learns from more" if n_read == MAX_TASKS < len(metadata) else "",
     )
-    from dre_plugins.transfer.prior import Prior  # imports torch
-
-    prior = Prior.of_few(metadata)
-    return replace(prior, past_studies=prior.card.tasks)
+    return past

@@ -1,4 +1,4 @@
-"""The priors of a `DRESampler`, given or trained on past studies, and past studies it finds."""
+"""The prior of a `DRESampler`: given, or past studies that are given or that it finds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import check_past
-from dre_plugins.adapters.common.past_tasks import learnt_prior
+from dre_plugins.adapters.common.past_tasks import past_tasks_in
 from dre_plugins.adapters.optuna.attributes import explanation_of, logger, storage_of
 from dre_plugins.adapters.optuna.conversion import domains_in
 from dre_plugins.adapters.optuna.history import trial_of
@@ -24,6 +24,7 @@ from dre_plugins.memory.access import StudyMemory, count_failure
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded_study import Header, seconds_of
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
+from dre_plugins.recommend.past_tasks import PastTasksLike
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     GivenPrior,
@@ -87,11 +88,7 @@ class PriorSource:
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)
         self._metadata = past_studies
-        self._whole = StudyPrior(learnt_prior(past_studies, logger))
-
-    def begin(self, study: Study) -> None:
-        """Train the prior of a study, if it needs one of its own, before its first trial."""
-        self._given_for(study)
+        self._whole = StudyPrior(past_tasks_in(past_studies, logger))
 
     def end(
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
@@ -128,7 +125,7 @@ class PriorSource:
         found = self._found.setdefault(self._identity_of(study), {})
         if names not in found:
             past_tasks = find(space)
-            found[names] = self._whole if past_tasks is None else StudyPrior(UNIVERSAL, past_tasks)
+            found[names] = self._whole if past_tasks is None else StudyPrior(past_tasks)
         return found[names]
 
     def _finder_for(self, study: Study) -> Callable[[SearchSpace | str], PastTasks | None] | None:
@@ -190,7 +187,7 @@ class PriorSource:
         if name not in self._without:
             try:
                 others = self._metadata.subset(names - {name})
-                prior: LoadedPrior = learnt_prior(others, logger)
+                prior: LoadedPrior = PastTasks.of(others)
             except ValueError:  # nothing to learn from is left
                 prior = UNIVERSAL
             self._without[name] = StudyPrior(prior)
@@ -210,11 +207,10 @@ def _in_any_zone(moment: datetime) -> str:
 
 
 class StudyPrior:
-    """Hold the prior of a study, or one for each objective, and past studies that were found."""
+    """Hold the prior of a study, or one for each objective."""
 
-    def __init__(self, prior: LoadedPrior, past_tasks: PastTasks | None = None) -> None:
+    def __init__(self, prior: LoadedPrior) -> None:
         self.prior = prior
-        self.past_tasks = past_tasks
         # By the names of the parameters.
         self._summaries: dict[tuple[str, ...], str] = {}
 
@@ -248,10 +244,9 @@ class StudyPrior:
             space = prior.completed(space.domains)
         return space
 
-    def _learnt(self) -> list[PriorLike | PastTasks]:
+    def _learnt(self) -> list[PriorLike | PastTasksLike]:
         priors = self.prior if isinstance(self.prior, tuple) else (self.prior,)
-        trained = (prior for prior in priors if isinstance(prior, PriorLike))
-        return [*trained, *([] if self.past_tasks is None else [self.past_tasks])]
+        return [prior for prior in priors if isinstance(prior, (PriorLike, PastTasksLike))]
 
 
 def past_tasks_of(tasks: Sequence[Task], space: SearchSpace | str) -> PastTasks | None:
@@ -266,4 +261,5 @@ def past_tasks_of(tasks: Sequence[Task], space: SearchSpace | str) -> PastTasks 
     alike = [tasks[row] for row in order if overlaps[row] > 0.0]
     chosen = [alike[row] for row in mergeable([task.space for task in alike])]
     chosen.sort(key=lambda task: task.name)
-    return PastTasks(chosen) if chosen else None
+    past = PastTasks(chosen) if chosen else None
+    return past if past is not None and past.may_help(space) else None

@@ -90,19 +90,19 @@ class DRESampler(BaseSampler):
             proposes the first trial, even if the search spaces differ, the ensemble starts from
             its weights, and the universal prior takes turns once ten trials have ended. The path
             of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
-            has a trained prior, or None, for each objective.
-        past_studies: Past studies from which a prior is trained when the sampler is made, which
-            takes some seconds: studies, a storage or its URL, several of these, or a
-            `dre_plugins.MetaDataset`. Search spaces, metrics and directions may differ. A study
-            with the name of the present one is left out. If there are more than about 20, train a
-            prior once (`Prior.train`, `dre meta-train`). "storage" trains none: as from a memory,
-            the first 20 trials learn from up to 30 studies in the storage of the present study
-            that have half of its parameters, as they were when it began.
+            has a trained prior, or None, for each objective. `dre_plugins.PastTasks` are the same
+            as `past_studies`, with a mapping of names.
+        past_studies: Past studies of one objective, from which the first 20 trials learn: studies,
+            a storage or its URL, several of these, or a `dre_plugins.MetaDataset`, of which the
+            last 100 are read. Search spaces, metrics and directions may differ. A study with the
+            name of the present one is left out. "storage" finds them as a memory does: up to 30
+            in the storage of the present study that have half of its parameters, as they were
+            when it began.
         n_startup_trials: Number of trials that must have ended, enqueued and added ones included,
             before a model proposes; until then, Sobol points. None means 3 for the universal prior
             and 10 for the ensemble, or 0 with a trained prior.
-        independent_sampler: Optuna sampler for parameters that are in no earlier trial and in no
-            trained prior, such as all parameters of a first trial. None means the Sobol sequence.
+        independent_sampler: Optuna sampler for parameters that are in no earlier trial, past study
+            or trained prior, such as all parameters of a first trial. None: the Sobol sequence.
         warn_independent_sampling: Whether to warn, once for each parameter, if one is sampled
             independently after the start-up trials.
         allow_duplicates: Whether a configuration may be suggested again, for noisy objectives.
@@ -201,7 +201,6 @@ class DRESampler(BaseSampler):
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Prepare for a trial that begins, and mark it if it is enqueued."""
         self._process.begin(study, trial)
-        self._past.begin(study)
         if attributes.ENQUEUED_KEY in trial.system_attrs:
             self._reporter.write(study, trial, Explanation("enqueued"))
         self._rules.begin(study, trial)

@@ -190,7 +190,7 @@ class Suggestions:
         )
         past = self._prior_of(study, trial, space)
         try:
-            return new(prior=past.prior, past_tasks=past.past_tasks)
+            return new(prior=past.prior)
         except ValueError as error:
             if past.prior in (None, UNIVERSAL):
                 raise

@@ -92,11 +92,10 @@ class DRESearch(Searcher):
             does not, None is the ensemble alone, and a trained prior is given by its name, as a
             path or as a `dre_plugins.Prior`, see `AskTell`. A list has a trained prior, or None,
             for each metric.
-        past_results: Past experiments from which a prior is trained, once, in some seconds: what
-            `Tuner.fit` has returned, an `ExperimentAnalysis`, a folder of experiments, several of
-            these, or a `dre_plugins.MetaDataset`. The name of the metric must be the same. Their
-            trials that break `constraints` have failed. If there are more than about 20, train a
-            prior once (`Prior.train`, `dre meta-train`).
+        past_results: Past experiments from which the first 20 trials learn: what `Tuner.fit` has
+            returned, an `ExperimentAnalysis`, a folder of experiments, several of these, or a
+            `dre_plugins.MetaDataset`, of which the last 100 are read. The name of the metric must
+            be the same. Their trials that break `constraints` have failed.
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit. The expected
             improvement is multiplied by the probability that all limits are kept.

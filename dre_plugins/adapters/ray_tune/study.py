@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Wanted, learnt_prior
+from dre_plugins.adapters.common.past_tasks import Wanted, past_tasks_in
 from dre_plugins.adapters.ray_tune.arguments import Evaluated, Points
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import Reading, logger
@@ -64,14 +64,14 @@ class StudyArguments:
     def begin(
         self, space: ParamSpace, mode: Any, reading: Reading, logger: logging.Logger = logger
     ) -> AskTell:
-        """Begin the study, after learning from past results if there are any."""
+        """Begin the study."""
         prior, metric = self.prior, reading.metric
         if not space.space.n_parameters:
             logger.warning("There are constants only: all trials get the same configuration.")
             prior = None
         elif self.past_results is not None:
             tasks = past_tasks(self.past_results, metric, mode, space.space, reading.limits)
-            prior = learnt_prior(tasks, logger)
+            prior = past_tasks_in(tasks, logger)
         study = AskTell(
             space.space,
             direction=_directions_of(mode),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
@@ -12,9 +12,7 @@ from dre_plugins.adapters.syne_tune.history import check_objective, logger
 from dre_plugins.adapters.syne_tune.sources import Source, tasks_in
 from dre_plugins.engine.settings import require
 from dre_plugins.transfer.metadata import MetaDataset
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.past_tasks import PastTasks
 
 
 def prior_from_evaluations(
@@ -25,10 +23,10 @@ def prior_from_evaluations(
     past_metric: str | None = None,
     past_mode: Mode | None = None,
     constraints: Mapping[str, Any] | None = None,
-) -> Prior:
-    """Train a prior on a handful of past tasks, in seconds.
+) -> PastTasks:
+    """Read past tasks for the argument `prior` of a scheduler or searcher.
 
-    If there are more than about 20, use `Prior.train` or `dre meta-train`. Parameters that have
+    If there are more than a hundred, use `Prior.train` or `dre meta-train`. Parameters that have
     other names now are matched by `prior.with_mapping({"name now": "name then"})`.
 
     Args:
@@ -60,7 +58,7 @@ def prior_from_evaluations(
         limits = Limits.of(constraints)
         wanted = Wanted(past_metric or metric, past_mode, limits, otherwise=otherwise)
         evaluations = tasks_in(evaluations, wanted)
-    return past_tasks.learnt_prior(evaluations, logger)
+    return past_tasks.past_tasks_in(evaluations, logger)
 
 
 def _metric_of(tables: Sequence[Any], metric: str) -> str:

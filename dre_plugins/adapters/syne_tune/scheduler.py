@@ -202,11 +202,10 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
 
 
 class DRETransfer(DRE):
-    """Tune like `DRE`, with a prior trained on past experiments.
+    """Tune like `DRE`, and learn from past experiments.
 
-    Training takes some seconds, when the scheduler is made. Search spaces and ranges may differ
-    from the present ones. `DRE`, `ASHADRE` and `DRESearcher` do the same with
-    `prior=prior_from_evaluations(…)`.
+    Search spaces and ranges may differ from the present ones. `DRE`, `ASHADRE` and `DRESearcher`
+    do the same with `prior=prior_from_evaluations(…)`.
 
     Arguments that are not listed are those of `DRE`.
 

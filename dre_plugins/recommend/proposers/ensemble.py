@@ -7,7 +7,6 @@ import numpy as np
 
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.prior import past_studies_of
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, evolved
 from dre_plugins.space.base import Units
@@ -61,15 +60,13 @@ class EnsembleProposer:
             pool, ensemble.predictions, acquisition, request, self._rng
         )
         mean, error = ensemble.tempered(predictions[:-1])
-        prior_weight = self._inputs.expectation.prior_weight
         explanation = Explanation(
             request.turn if is_new else "exhausted",
             float(mean[0]),
             float(error[0]),
             ensemble.n_reference,
-            prior_weight,
-            past_studies_of(self._inputs.priors) if prior_weight else None,
-            self._inputs.gain_weights.expected_cost(units),
+            self._inputs.expectation.prior_weight,
+            expected_cost=self._inputs.gain_weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)
 

@@ -14,7 +14,7 @@ from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.lists import FAILED_RANK, select_fantasies
-from dre_plugins.recommend.prior import Universal, past_studies_of
+from dre_plugins.recommend.prior import Universal
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool
@@ -179,9 +179,7 @@ class ProcessProposer:
             request.turn if is_new else "exhausted",
             *rank(self._space.canonical(units[None])),
             len(self._reference),
-            past_studies=past_studies_of(self._inputs.priors)
-            if past_gains is None
-            else past_gains.names,
+            past_studies=None if past_gains is None else past_gains.names,
             expected_cost=gain_weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)

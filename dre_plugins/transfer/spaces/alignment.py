@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_plugins.engine.settings import require
 from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import (
@@ -158,6 +159,15 @@ def align(
         "this study: name in the past}, which is Prior.load(…, mapping=…), or with_mapping(…) of "
         "a prior that was trained."
     )
+
+
+def check_mapping(mapping: Mapping[str, str], names: Collection[str]) -> None:
+    """Refuse a mapping to names that are not among those of the past, or twice to one of them."""
+    targets = [*mapping.values()]
+    for name, target in mapping.items():
+        require(target in names, f"mapping[{name!r}]", target, f"one of the past's {[*names]}")
+    twice = [target for target in targets if targets.count(target) > 1]
+    require(not twice, "mapping", twice, "one of your parameters for each of the past")
 
 
 def try_align(

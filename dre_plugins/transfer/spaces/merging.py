@@ -46,6 +46,20 @@ def merged_space(spaces: Sequence[SearchSpace]) -> SearchSpace:
     return SearchSpace(domains, conditions, optional - constants)
 
 
+def union_of(spaces: Sequence[SearchSpace], names: Sequence[str]) -> SearchSpace:
+    """Return one space for several tasks, in which aliases of a parameter have one name.
+
+    A ValueError names the tasks, of the given names, without which there is one.
+    """
+    renamed = unify_names(spaces)
+    try:
+        return in_canonical_order(merged_space(renamed))
+    except ValueError as error:
+        kept = mergeable(renamed)
+        others = [name for place, name in enumerate(names) if place not in kept]
+        raise ValueError(f"{error} There is a common space without the tasks {others}.") from error
+
+
 def mergeable(spaces: Sequence[SearchSpace]) -> list[int]:
     """Return the positions of spaces that have a union, without those that earlier ones exclude.
 

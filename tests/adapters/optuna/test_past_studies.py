@@ -71,7 +71,7 @@ MATRIX = {
 def test_past_studies_may_differ(name):
     past = [past_study(seed, **MATRIX[name]) for seed in range(4)]
     study = tuned(sampler_of(past_studies=past), 4)
-    assert source_of(study.trials[0]) == "prior"
+    assert source_of(study.trials[0]) == "past-studies"
     assert study.trials[0].params["kind"] == "b"
     assert study.sampler.stats["fallbacks"] == 0
 
@@ -99,6 +99,14 @@ def test_past_studies_without_anything_to_rank_are_left_out():
 def test_past_studies_with_nothing_to_learn_from_are_refused_at_once(past):
     with pytest.raises(ValueError, match="nothing to learn from"):
         DRESampler(past_studies=past)
+
+
+def test_past_studies_have_one_objective():
+    study = optuna.create_study(
+        directions=["minimize"] * 2, sampler=sampler_of(past_studies=past_study(0))
+    )
+    with pytest.raises(ValueError, match=r"cannot be used with 2: train a prior"):
+        study.ask({"rate": SPACE["rate"]})
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from optuna.trial import create_trial
 from optuna_past import PRESET, loss_of, objective, past_study, sampler_of, source_of, tuned
 from optuna_worker import AS_ONE, optimized
 from presets import NARROW
+from small_priors import small
 from spies import spy
 
 from dre_plugins import DRESampler, Prior
@@ -135,7 +136,7 @@ def test_each_objective_may_have_a_prior(prior, caplog):
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
     # A prior of the other objective alone says where that one is small, and nothing of the rest.
-    shallow = Prior.of_few(metadata_from_studies([depths(seed) for seed in range(3)]))
+    shallow = small(metadata_from_studies([depths(seed) for seed in range(3)]), defaults={})
     study = tuned_twofold(sampler_of(prior=[None, shallow]), 1)
     assert study.trials[0].params["depth"] <= 3
     study = tuned_twofold(sampler_of(prior=[prior, shallow]), 3)

@@ -44,10 +44,10 @@ def test_the_first_suggestion_is_what_was_good_in_the_past(
     past = {"one": evaluations(space), "two": evaluations(space)}
     with caplog.at_level(logging.INFO, logger="syne_tune.dre_plugins"):
         scheduler = DRETransfer(present, "loss", past, **KNOWING)
-    assert "Learning from 2 past tasks with 40 evaluations, which" in caplog.text
+    assert "Learning from 2 past tasks with 40 evaluations." in caplog.text
     config = best_of(scheduler)
     assert 1e-3 < config["lr"] < 2e-1 and config["layers"] >= 4
-    assert scheduler.searcher.stats["prior"] == 1
+    assert scheduler.searcher.stats["past-studies"] == 1
     assert len(dill.dumps(scheduler)) < 1_000_000
     assert len(json.dumps(scheduler.metadata())) < 2_000
 
@@ -96,7 +96,7 @@ def test_only_an_experiment_that_states_no_mode_has_that_of_now(
     is_alone: bool,
 ) -> None:
     """Also beside evaluations, which never state one."""
-    monkeypatch.setattr(past_tasks, "learnt_prior", lambda metadata, logger: metadata)
+    monkeypatch.setattr(past_tasks, "past_tasks_in", lambda metadata, logger: metadata)
     (tmp_path / "results.csv").write_text("trial_id,config_lr,loss\n0,0.1,5.0\n1,0.2,6.0\n")
     if stated is not None:
         metadata = {"metric_names": ["loss"], "metric_mode": stated}
