@@ -72,7 +72,7 @@ class Recommender:
             objective, None where there is none. "universal" starts the ensemble from random
             weights, and so do past studies of one objective, `PastTasksLike`, see `schedule`;
             suggestions that do without them, because the trials contradict all, are counted as
-            "memory_contradicted". With any of these, the universal prior takes turns; None is the
+            "past_contradicted". With any of these, the universal prior takes turns; None is the
             ensemble alone.
         n_objectives: Number of objectives; None takes it from the history.
         logger: Logger of all messages; None takes "dre_plugins".
@@ -263,7 +263,7 @@ class Recommender:
                 surrogates = self._surrogates(batch, device, rules)
                 choices = surrogates.choices()
                 if surrogates.contradicts_past_tasks:
-                    self.stats["memory_contradicted"] += len(batch.numbers)
+                    self.stats["past_contradicted"] += len(batch.numbers)
                 return choices
             except Exception as error:
                 if is_interruption(error):

@@ -83,8 +83,7 @@ class AskTell(KeptTrials):
         rule: Which configurations may be tried, by `valid`.
         is_recorded: Whether a memory records the trials that end from now on.
         stats: Counters of `Recommender` and "enqueued" configurations that were asked for. With a
-            memory also "past_studies", "memory_errors", and suggestions made without past studies
-            because trials contradict them ("memory_contradicted").
+            memory also "past_studies" and "memory_errors".
 
     Raises:
         ValueError: If an argument is invalid (the message names it), the prior shares no parameter

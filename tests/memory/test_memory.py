@@ -180,7 +180,7 @@ def test_processes_that_begin_at_once_have_the_same(memory):
 
 def _past_of(path):
     past = choices.past_tasks_for(Memory(path), "study", SPACE, LOGGER)
-    return b"".join(task.best.tobytes() for task in past.on(SPACE))
+    return b"".join(task.best.tobytes() for task in past.tasks_on(SPACE))
 
 
 def test_workers_of_a_study_keep_to_what_was_chosen_first(memory):

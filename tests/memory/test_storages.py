@@ -125,7 +125,7 @@ def test_optuna_trials_that_contradict_past_studies_do_without_them(memory, opti
     sampler = DRESampler(seed=0, **options)
     study = optimize(12, storage=storage, sampler=sampler)
     named = [sampler.explain(study, number).past_studies for number in range(2, 12)]
-    assert 8 <= named.count(None) == sampler.stats["memory_contradicted"]
+    assert 8 <= named.count(None) == sampler.stats["past_contradicted"]
 
 
 @pytest.mark.parametrize("begun, n_times", [(19, 1), (20, 0)])

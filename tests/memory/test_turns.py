@@ -37,7 +37,7 @@ def test_past_studies_propose_two_and_the_universal_prior_adds_their_gains_until
     assert str(explained[0]).endswith(" and 2 more") and explained[0].past_studies.count("(") == 3
     numbers = (0, 2, 9, 19, *range(20, 24))
     assert [n for n in numbers if same_as_without(study, n)] == [*range(20, 24)]
-    assert not study.stats["memory_contradicted"] and not study.stats["fallbacks"]
+    assert not study.stats["past_contradicted"] and not study.stats["fallbacks"]
 
 
 def test_before_two_trials_have_ended_even_suggestions_are_those_of_past_studies(memory):
@@ -66,7 +66,7 @@ def test_trials_that_contradict_past_studies_do_without_them(memory, sign):
     write_studies(memory, "abc", 30, sign=sign)
     study = tune(memory, 12)
     alone = [n for n in range(12) if study.explain(n).past_studies is None]
-    assert study.stats["memory_contradicted"] == len(alone)
+    assert study.stats["past_contradicted"] == len(alone)
     assert all(same_as_without(study, number) for number in alone)
     assert min(loss(trial.configuration) for trial in study.trials) < 1.0
     assert alone == ([] if sign > 0 else [*range(12 - len(alone), 12)])
@@ -105,7 +105,7 @@ def test_a_failure_does_not_contradict_past_studies(memory, bad):
     study = tune(memory, 1)
     number, _ = study.ask()
     study.tell(number, bad)
-    assert not continued(study, 9).stats["memory_contradicted"]
+    assert not continued(study, 9).stats["past_contradicted"]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -114,5 +114,5 @@ def test_a_pickled_study_goes_on_the_same(memory, sign):
     for place in (memory, elsewhere):
         write_study(place, "abc", 30, sign=sign)
     resumed = continued(pickle.loads(pickle.dumps(tune(elsewhere, 6))), 4)
-    assert (resumed.stats["memory_contradicted"] > 0) == (sign < 0)
+    assert (resumed.stats["past_contradicted"] > 0) == (sign < 0)
     assert configurations(resumed) == configurations(tune(memory, 10))

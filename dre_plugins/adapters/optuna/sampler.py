@@ -132,9 +132,9 @@ class DRESampler(BaseSampler):
         stats: Counters, with which a copy goes on: "suggestions", and these by `source` of
             `explain`; "independent" parameters, "conflicts" with other trials, "invalid"
             configurations, "fallbacks", "device_fallbacks" to the CPU, "skipped_turns" of the
-            universal prior and "unwritten" attributes, which the storage refused. With a memory:
-            "past_studies", suggestions made without them because trials contradict them
-            ("memory_contradicted"), "memory_errors".
+            universal prior and "unwritten" attributes, which the storage refused;
+            "past_contradicted" suggestions, made without past studies because trials contradict
+            them. With a memory: "past_studies", "memory_errors".
 
     Note:
         `explain` reads the user attribute "dre:explanation" of a trial. A prior that shares no
