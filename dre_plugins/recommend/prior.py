@@ -18,7 +18,6 @@ from dre_plugins.space.search_space import SearchSpace
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.space import Domain
-    from dre_plugins.transfer.metadata import MetaDataset
     from dre_plugins.universal.network import UniversalPrior
 
 Encode = Callable[[Units], Features]
@@ -97,9 +96,7 @@ Universal: TypeAlias = "Literal['universal'] | UniversalFile"
 Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"
 LoadedPrior: TypeAlias = "PriorLike | Several | PastTasksLike | Universal | None"
 SinglePrior: TypeAlias = "PriorLike | str | os.PathLike[str] | None"
-GivenPrior: TypeAlias = (
-    "SinglePrior | Sequence[SinglePrior] | UniversalFile | PastTasksLike | MetaDataset"
-)
+GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior] | UniversalFile | PastTasksLike"
 
 
 def yields_to_memory(prior: object) -> bool:

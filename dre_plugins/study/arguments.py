@@ -23,8 +23,6 @@ from dre_plugins.recommend.prior import (
     UniversalFile,
     check_turns,
 )
-from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.past_tasks import PastTasks
 
 if TYPE_CHECKING:
     from dre_plugins.memory import Memory
@@ -36,12 +34,11 @@ GivenMemory: TypeAlias = "bool | str | os.PathLike[str] | Memory | None"
 def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPrior:
     """Load the prior that a user gave as an object, by its name or by its path.
 
-    "universal" is returned unchanged, "auto" recognises the learner, a `MetaDataset` is read
-    without training, and a list has one prior for each objective, None where there is none. If the
-    universal prior takes no turns in the preset of the study, "auto" is the same as "universal":
-    an untrained ensemble alone. A ValueError says that there is no such prior, its file cannot be
-    read, a list has no prior or has past studies, there is nothing to learn from, or the preset
-    has no turns for the file of a universal prior.
+    "universal" and past studies are returned unchanged, "auto" recognises the learner, and a list
+    has one prior for each objective, None where there is none. If the universal prior takes no
+    turns in the preset of the study, "auto" is the same as "universal": an untrained ensemble
+    alone. A ValueError says that there is no such prior, its file cannot be read, a list has no
+    prior or has past studies, or the preset has no turns for the file of a universal prior.
     """
     if given == AUTO:
         if not get_preset(preset).universal_turns:
@@ -54,13 +51,11 @@ def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPri
     if isinstance(given, (list, tuple)):
         is_any = any(part is not None for part in given)
         require(is_any, "prior", given, "a prior for one objective at least")
-        if any(isinstance(part, (MetaDataset, PastTasksLike)) for part in given):
+        if any(isinstance(part, PastTasksLike) for part in given):
             raise ValueError(
                 "prior has past studies in its list: give what Prior.train makes of them instead."
             )
         return tuple(_trained(part) for part in given)
-    if isinstance(given, MetaDataset):
-        return PastTasks.of(given)
     if isinstance(given, PastTasksLike):
         return given
     universal = given if isinstance(given, UniversalFile) else _universal(given)

@@ -55,8 +55,8 @@ class AskTell(KeptTrials):
             proposes the first trial, even if the search spaces differ, the ensemble starts from
             its weights, and the universal prior takes turns once ten trials have ended. The path
             of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
-            has a trained prior, or None, for each objective. From past studies of one objective, a
-            `dre_plugins.MetaDataset` or `dre_plugins.PastTasks`, the first 20 trials learn.
+            has a trained prior, or None, for each objective. From `dre_plugins.PastTasks`, past
+            studies of one objective, the first 20 trials learn.
         n_startup_trials: Number of trials that must have ended before a model proposes; until
             then, Sobol points. None means 3 for the universal prior and 10 for the ensemble, or 0
             with a trained prior.

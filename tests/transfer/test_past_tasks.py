@@ -171,8 +171,8 @@ def test_whatever_past_tasks_hold_no_suggestion_falls_back(tasks, tmp_path, monk
 
 
 @pytest.mark.usefixtures("few_candidates")
-def test_a_metadata_set_may_be_the_prior_of_a_study() -> None:
-    study = AskTell(SPACE, direction="maximize", seed=0, prior=metadata())
+def test_past_tasks_may_be_the_prior_of_a_study() -> None:
+    study = AskTell(SPACE, direction="maximize", seed=0, prior=PastTasks.of(metadata()))
     _, first = study.ask()
     assert first["learning_rate"] == pytest.approx(10 ** (-4 + 4 * 0.4), rel=0.5)
     assert str(study.explain(0)).endswith("learnt from task 0, task 1, task 2")
@@ -180,8 +180,8 @@ def test_a_metadata_set_may_be_the_prior_of_a_study() -> None:
     assert copied.ask() == study.ask()
 
 
-@pytest.mark.parametrize("of_study", [metadata(), PastTasks.of(metadata())])
-def test_past_studies_have_one_objective(of_study) -> None:
+def test_past_studies_have_one_objective() -> None:
+    of_study = PastTasks.of(metadata())
     with pytest.raises(ValueError, match=r"cannot be used with 2: train a prior .*Prior\.train"):
         AskTell(SPACE, direction=["minimize"] * 2, prior=of_study)
     with pytest.raises(ValueError, match=r"past studies in its list: .*Prior\.train"):
