@@ -19,9 +19,9 @@ from dre_plugins.recommend.sketch import sketched
 from dre_plugins.space import Domain
 from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.metadata import MetaDataset, Task, counted
+from dre_plugins.transfer.metadata import MetaDataset, Task, counted, with_parameters
 from dre_plugins.transfer.spaces.alignment import Alignment, align, check_mapping, try_align
-from dre_plugins.transfer.spaces.completion import completed, known_names
+from dre_plugins.transfer.spaces.completion import completed, knows
 from dre_plugins.transfer.spaces.merging import union_of
 
 # Most tasks of a metadata set that are read: more take longer than a second a suggestion.
@@ -59,7 +59,8 @@ class PastTasks:
         Raises:
             ValueError: If there are none, or their search spaces have no union.
         """
-        tasks = [task for task in metadata if task.space.n_parameters and task.lists()]
+        metadata = with_parameters(metadata)
+        tasks = [task for task in metadata if task.lists()]
         if not tasks:
             skipped = f"; left out: {dict(metadata.skipped)}" if metadata.skipped else ""
             raise ValueError(
@@ -85,7 +86,7 @@ class PastTasks:
         Raises:
             ValueError: If the two have no parameter in common; names both.
         """
-        return align(space, self.space, mapping=self._mapping_for(space.domains))
+        return align(space, self.space, mapping=self.mapping)
 
     def tasks_on(self, space: SearchSpace) -> tuple[PastTask, ...]:
         """Return the tasks that share a parameter with a search space.
@@ -116,26 +117,17 @@ class PastTasks:
 
     def summary(self, space: SearchSpace) -> str:
         """Say in one line which parameters of a space they know."""
-        alignment = try_align(space, self.space, mapping=self._mapping_for(space.domains))
+        alignment = try_align(space, self.space, mapping=self.mapping)
         known = "" if alignment is None else f" {alignment.summary()}"
         return f"the record of {counted(len(self.tasks), 'past study', 'past studies')}{known}"
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
         """Return whether they have a parameter of a study, whose `others` are known."""
-        domains = {**(others or {}), name: domain}
-        return name in known_names(self.space, domains, self._mapping_for(domains))
+        return knows(self.space, self.mapping, name, domain, others)
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and their others."""
-        return completed(self.space, domains, self._mapping_for(domains))
-
-    def _mapping_for(self, domains: Mapping[str, Domain]) -> dict[str, str]:
-        """Return the mapping of the parameters that a study has shown."""
-        return {
-            name: theirs
-            for name, theirs in self.mapping.items()
-            if name in domains and theirs in self.space.domains
-        }
+        return completed(self.space, self.mapping, domains)
 
     @cached_property
     def _ranked(self) -> list[tuple[TrialList, Array]]:
@@ -148,11 +140,7 @@ class PastTasks:
     def _aligned(self, number: int, space: SearchSpace) -> PastTask | None:
         """Return a task on a search space, None if it tells nothing of the shared parameters."""
         task, (ranked, values) = self.tasks[number], self._ranked[number]
-        mapping = {
-            theirs: name
-            for name, theirs in self.mapping.items()
-            if name in space.domains and theirs in task.space.domains
-        }
+        mapping = {theirs: name for name, theirs in self.mapping.items()}
         alignment = try_align(task.space, space, mapping=mapping)
         if alignment is None:
             return None

@@ -18,7 +18,7 @@ from dre_plugins.transfer import prior_file
 from dre_plugins.transfer.content import Card, PriorContent
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.alignment import Alignment, align, check_mapping
-from dre_plugins.transfer.spaces.completion import completed, known_names
+from dre_plugins.transfer.spaces.completion import completed, knows
 from dre_plugins.transfer.training import OF_BELIEFS, SCORER, metadata_of_beliefs, train_prior
 
 __all__ = ["Card", "Prior", "PriorError"]
@@ -128,8 +128,7 @@ class Prior(PriorContent):
         Raises:
             ValueError: If the two have no parameter in common; names both.
         """
-        mapping = self._mapping_for(space.domains)
-        return align(space, self.space, mapping=mapping, defaults=self.card.defaults)
+        return align(space, self.space, mapping=self.mapping, defaults=self.card.defaults)
 
     def on(self, space: SearchSpace) -> AlignedPrior:
         """Return the prior for a search space, which need not be its own.
@@ -170,7 +169,7 @@ class Prior(PriorContent):
 
     def _placed(self, space: SearchSpace, units: Array) -> Array:
         """Return configurations as coordinates of a study's space, none if it lacks them."""
-        mapping = {theirs: name for name, theirs in self._mapping_for(space.domains).items()}
+        mapping = {theirs: name for name, theirs in self.mapping.items()}
         try:
             alignment = align(self.space, space, mapping=mapping)
         except ValueError:  # the study's space may lack values of the prior's
@@ -183,22 +182,11 @@ class Prior(PriorContent):
         Args:
             others: Other parameters of the study, by which its learner is recognised.
         """
-        domains = {**(others or {}), name: domain}
-        try:
-            return name in known_names(self.space, domains, self._mapping_for(domains))
-        except ValueError:  # the mapping names it, but no value is shared
-            return False
+        return knows(self.space, self.mapping, name, domain, others)
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return a space with the given parameters of a study and the prior's others."""
-        return completed(self.space, domains, self._mapping_for(domains))
-
-    def _mapping_for(self, domains: Mapping[str, Domain]) -> dict[str, str]:
-        """Return the mapping of the given parameters.
-
-        In a define-by-run study there may be others later.
-        """
-        return {name: theirs for name, theirs in self.mapping.items() if name in domains}
+        return completed(self.space, self.mapping, domains)
 
     def with_mapping(self, mapping: Mapping[str, str] | None) -> Prior:
         """Return the prior with a mapping of names, see `load`."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from presets import TINY
+from presets import FAST, TINY
 from syne_tune import config_space as cs
 from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_evaluation import (
     TransferLearningTaskEvaluations,
@@ -14,8 +14,8 @@ from dre_plugins.recommend.settings import Settings
 
 SETTINGS: dict[str, Any] = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
 OPTIONS: dict[str, Any] = {"random_seed": 0, **SETTINGS}
-# A prior suggests from the start.
-KNOWING: dict[str, Any] = {"random_seed": 0, "settings": Settings(preset=TINY)}
+# Past studies suggest from the start.
+KNOWING: dict[str, Any] = {"random_seed": 0, "settings": FAST}
 SPACE = {
     "lr": cs.loguniform(1e-4, 1.0),
     "layers": cs.randint(1, 6),

@@ -146,7 +146,8 @@ def align(
     alignment = try_align(source, target, mapping=mapping, defaults=defaults)
     if alignment is not None:
         return alignment
-    pairs = matching_names(list(source.domains), list(target.domains), mapping)
+    shared = _shared(mapping, source, target)
+    pairs = matching_names(list(source.domains), list(target.domains), shared)
     for name, (other, _) in pairs.items():
         if name in source.names and other in target.names:
             raise ValueError(
@@ -185,14 +186,14 @@ def try_align(
     see `matching_names`.
 
     Args:
-        mapping: name in the source to name in the target, where they do not match; `Prior` checks
-            that both exist.
+        mapping: name in the source to name in the target, where they do not match; others than
+            those that both have are left out.
         defaults: values for parameters that only the target has, by any of their known names; a
             number outside the range becomes the nearest value of the range.
 
     A ValueError says that `mapping` joins parameters without a common value.
     """
-    mapping = mapping or {}
+    mapping = _shared(mapping, source, target)
     pairs = matching_names(list(source.domains), list(target.domains), mapping)
     links = layer_links(
         {name: domain for name, domain in source.domains.items() if name not in mapping},
@@ -240,6 +241,17 @@ def try_align(
         ignored=tuple(name for name in source.domains if name not in joined),
         remarks=remarks | about_defaults,
     )
+
+
+def _shared(
+    mapping: Mapping[str, str] | None, source: SearchSpace, target: SearchSpace
+) -> dict[str, str]:
+    """Return the part of a mapping whose names the spaces have."""
+    return {
+        name: other
+        for name, other in (mapping or {}).items()
+        if name in source.domains and other in target.domains
+    }
 
 
 def matching_names(

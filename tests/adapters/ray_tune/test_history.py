@@ -179,12 +179,12 @@ def test_what_was_learnt_from_past_results_outlives_them(tmp_path: Path) -> None
     search = search_of(past_results=[str(folder)], **OF_PRIOR)
     search.set_search_properties(None, None, PLAIN)
     search.suggest("a")
-    assert search.stats["prior"] == 1
+    assert search.stats["past-studies"] == 1
     of_metadata = search_of(
         past_results=metadata_from_results(folder, metric="loss", mode="min"), **OF_PRIOR
     )
     of_metadata.set_search_properties(None, None, PLAIN)
-    assert of_metadata.suggest("a") and of_metadata.stats["prior"] == 1
+    assert of_metadata.suggest("a") and of_metadata.stats["past-studies"] == 1
     search.save(str(tmp_path / "state"))
     other = search_of(past_results=[str(folder)], **OF_PRIOR)
     for file in sorted(folder.rglob("*"), reverse=True):

@@ -291,7 +291,7 @@ def test_trials_and_results_of_an_earlier_run_are_learnt_from(fit: Callable[...,
     for past in (first, [first.experiment_path], analysis):  # the Tuner pickles them
         search = tiny_search(past_results=past, n_startup_trials=None)
         assert fit(mixed, search, space, 1).num_errors == 0
-        assert search.stats == {"suggestions": 1, "prior": 1}
+        assert search.stats == {"suggestions": 1, "past-studies": 1}
 
 
 # ---- restored
