@@ -24,7 +24,7 @@ from dre_plugins.transfer.spaces.alignment import Alignment, align, check_mappin
 from dre_plugins.transfer.spaces.completion import completed, knows
 from dre_plugins.transfer.spaces.merging import union_of
 
-# Most tasks of a metadata set that are read: more take longer than a second a suggestion.
+# Most tasks of a metadata set that are read: with so many, a suggestion takes half a second.
 MAX_TASKS = 100
 # Most trials that are read of a past task: the best and a spread of the others.
 MAX_TRIALS = 64
