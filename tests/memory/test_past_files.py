@@ -42,11 +42,11 @@ def test_a_folder_that_is_full_or_read_only_is_learnt_from(
     before = files()
 
     def refusing(opened, reading):
-        def refused(path, how="r", *rest, **options):
+        def refused(path, mode="r", *rest, **options):
             is_inside = not isinstance(path, int) and memory.path in Path(path).parents
-            if is_inside and how not in reading:
+            if is_inside and mode not in reading:
                 raise OSError(code, os.strerror(code), str(path))
-            return opened(path, how, *rest, **options)
+            return opened(path, mode, *rest, **options)
 
         return refused
 
@@ -55,6 +55,7 @@ def test_a_folder_that_is_full_or_read_only_is_learnt_from(
         monkeypatch.setattr(os, "access", lambda path, _: memory.path not in [path, *path.parents])
     monkeypatch.setattr(os, "open", refusing(os.open, ()))
     monkeypatch.setattr(io, "open", refusing(io.open, ("r", "rb")))
+    monkeypatch.setattr(Path, "open", refusing(Path.open, ("r", "rb")))  # Python 3.10
     study = tune(memory, 4)
     assert study.explain(0).source == "past-studies" and study.stats["past_studies"] == 3
     assert files() == before
