@@ -20,7 +20,7 @@ from dre_plugins.transfer.archive import DAMAGES
 
 VARIABLE = "DRE_MEMORY"
 # Number of files of past tasks that are kept, those that were used last; one takes up to 100 KB.
-MAX_TASKS = 200
+MAX_TASK_FILES = 200
 _BYTES_PER_MEGABYTE = 10**6
 
 
@@ -126,7 +126,7 @@ class Memory:
         """
         for folder in (self.path, self.records, self.tasks, self.choices):
             delete_abandoned(folder)
-        _keep_newest(self.tasks, MAX_TASKS)
+        _keep_newest(self.tasks, MAX_TASK_FILES)
         if self.max_megabytes is None:
             return
         entries = self.index().entries

@@ -41,7 +41,8 @@ class PastTasks:
         mapping: Name in a study's space to name in the past, where they do not match.
 
     Raises:
-        ValueError: If the past has no parameter that the mapping names, or it is named twice.
+        ValueError: If the search spaces have no union, or the mapping names a parameter that it
+            does not have, or one twice.
     """
 
     tasks: Sequence[Task]
@@ -50,7 +51,7 @@ class PastTasks:
     _last: list[tuple[SearchSpace, tuple[PastTask, ...]]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        check_mapping(self.mapping, {name for task in self.tasks for name in task.space.domains})
+        check_mapping(self.mapping, self.space.domains)
 
     @classmethod
     def of(cls, metadata: MetaDataset) -> PastTasks:
@@ -67,9 +68,7 @@ class PastTasks:
                 f"None of {counted(len(metadata), 'past task')} has two evaluations that differ, "
                 f"so there is nothing to learn from{skipped}."
             )
-        tasks = tasks[-MAX_TASKS:]
-        _union_of(tasks)  # says which of them prevent one
-        return cls(tasks)
+        return cls(tasks[-MAX_TASKS:])
 
     def with_mapping(self, mapping: Mapping[str, str] | None) -> PastTasks:
         """Return the past tasks with a mapping of names."""
@@ -77,8 +76,8 @@ class PastTasks:
 
     @cached_property
     def space(self) -> SearchSpace:
-        """Return the union of the search spaces."""
-        return _union_of(self.tasks)
+        """Return the union of the search spaces, with one name for aliases of a parameter."""
+        return union_of([task.space for task in self.tasks], [task.name for task in self.tasks])
 
     def align(self, space: SearchSpace) -> Alignment:
         """Return how configurations of `space` are expressed in the union.
@@ -153,8 +152,3 @@ class PastTasks:
         return PastTask(
             task.name, columns, features, values, ranked.ranks, units[best].clip(0.0, 1.0)
         )
-
-
-def _union_of(tasks: Sequence[Task]) -> SearchSpace:
-    """Return the union of search spaces; a ValueError names the tasks that prevent one."""
-    return union_of([task.space for task in tasks], [task.name for task in tasks])

@@ -216,7 +216,7 @@ def test_a_study_that_began_with_nothing_goes_on_with_nothing(memory):
 def test_old_tasks_are_deleted_and_not_what_another_worker_is_writing(memory, monkeypatch):
     memory.tasks.mkdir(parents=True)
     (memory.tasks / ".tasks.0123.npz").touch()
-    monkeypatch.setattr("dre_plugins.memory.memory.MAX_TASKS", 1)
+    monkeypatch.setattr("dre_plugins.memory.memory.MAX_TASK_FILES", 1)
     for past in ("a", "b", "c"):
         write_study(memory, past)
         tune(memory, 0)

@@ -90,8 +90,8 @@ class DRESampler(BaseSampler):
             proposes the first trial, even if the search spaces differ, the ensemble starts from
             its weights, and the universal prior takes turns once ten trials have ended. The path
             of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
-            has a trained prior, or None, for each objective. `dre_plugins.PastTasks` are the same
-            as `past_studies`, with a mapping of names.
+            has a trained prior, or None, for each objective. `dre_plugins.PastTasks` hold past
+            studies, like `past_studies`, and may map names of parameters.
         past_studies: Past studies of one objective, from which the first 20 trials learn: studies,
             a storage or its URL, several of these, or a `dre_plugins.MetaDataset`, of which the
             last 100 are read. Search spaces, metrics and directions may differ. A study with the
