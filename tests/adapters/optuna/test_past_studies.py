@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
@@ -129,3 +130,11 @@ def test_order_of_categories_and_unit_of_values_change_nothing():
     expected = [trial.params for trial in plain]
     assert [trial.params for trial in rescaled] == expected
     assert [trial.params for trial in reordered] == expected
+
+
+def test_a_metric_on_another_scale_says_what_is_good_all_the_same():
+    steep = {"value_of": lambda loss: np.exp(3.0 * loss)}
+    past = [past_study(seed, **steep) for seed in range(3)]
+    first = tuned(sampler_of(past_studies=past), 1).trials[0]
+    assert source_of(first) == "past-studies"
+    assert first.value < np.quantile([trial.value for trial in past_study(0).trials], 0.1)
