@@ -23,7 +23,7 @@ from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.derivatives import DifferentiablePosterior, mixed
 from dre_plugins.universal.file import load_network
-from dre_plugins.universal.processes import Processes
+from dre_plugins.universal.processes import PosteriorMeans, Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
 
 Network = Callable[..., tuple[Processes, torch.Tensor]]
@@ -103,10 +103,13 @@ class Conditioned:
         """Return what predicts with derivatives."""
         return DifferentiablePosterior(self.processes)
 
+    @cached_property
+    def _means(self) -> PosteriorMeans:
+        return PosteriorMeans(self.processes)
+
     def means(self, features: torch.Tensor) -> torch.Tensor:
         """Return the means of all processes `[H, C]`."""
-        parts = [self.processes.means(part[None])[0] for part in features.split(BLOCK)]
-        return torch.cat(parts, -1)
+        return torch.cat([self._means(part) for part in features.split(BLOCK)], -1)
 
     def expected(self, features: torch.Tensor) -> torch.Tensor:
         """Return the mean of the mixture `[C]`."""

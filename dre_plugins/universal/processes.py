@@ -44,13 +44,13 @@ class Matern:
     def between(cls, inputs: Tensor, others: Tensor, lengthscales: Tensor) -> Matern:
         """Return those of inputs `[B, N, D]` and `[B, C, D]`, lengthscales as logarithms."""
         inverse = math.sqrt(5.0) * (-lengthscales).exp()[:, :, None]
-        rows, columns = inputs[:, None] * inverse, others[:, None] * inverse
-        ones = torch.ones_like(rows[..., :1]), torch.ones_like(columns[..., :1])
-        rows = torch.cat([rows, rows.square().sum(-1, keepdim=True), ones[0]], -1)
-        squares = columns.square().sum(-1, keepdim=True)
-        columns = torch.cat([-2.0 * columns, ones[1], squares], -1)
+        return cls.of(_rows(inputs[:, None] * inverse), _columns(others[:, None] * inverse))
+
+    @classmethod
+    def of(cls, rows: Tensor, columns: Tensor) -> Matern:
+        """Return those of `_rows` and `_columns`, whose products are squared distances."""
         # Not 0, where the root has no finite slope.
-        distances = (rows @ columns.mT).clamp_min_(5e-12).sqrt_()
+        distances = (rows @ columns).clamp_min_(5e-12).sqrt_()
         return cls(distances, distances.neg().exp_())
 
     def covariances(self) -> Tensor:
@@ -188,26 +188,50 @@ class Processes:
         by_amplitude = n_trials - fit - others
         return by_scale, -0.5 * by_trend, -0.5 * by_amplitude, -0.5 * by_noise
 
-    def means(self, features: Tensor) -> Tensor:
-        """Return the means of `posterior` alone `[B, H, C]`, in a fraction of its time."""
-        return (self._across(self._warped(features)) @ self.solved)[..., 0]
-
     def posterior(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and variances `[B, H, C]` of noise-free values, of features `[B, C, D]`."""
-        inputs = self._warped(features)
-        across = self._across(inputs)
+        inputs = warped(features.double(), self.hypotheses.warps)
+        local = Matern.between(inputs, self.inputs, self.hypotheses.lengthscales)
+        across = self.hypotheses.covariances(local, inputs, self.inputs)
         mean = (across @ self.solved)[..., 0]
         seen = torch.linalg.solve_triangular(self.roots, across.mT, upper=False)
         variance = self.hypotheses.variances(inputs) - seen.square().sum(-2)
         return mean, variance.clamp_min(MIN_VARIANCE)
 
-    def _warped(self, features: Tensor) -> Tensor:
-        return warped(features.double(), self.hypotheses.warps)
 
-    def _across(self, inputs: Tensor) -> Tensor:
-        """Return the covariances of candidates, as warped features, and trials `[B, H, C, N]`."""
-        local = Matern.between(inputs, self.inputs, self.hypotheses.lengthscales)
-        return self.hypotheses.covariances(local, inputs, self.inputs)
+class PosteriorMeans:
+    """Predict the means of `Processes.posterior`, of one task, in half of its time or less.
+
+    What does not depend on the candidates is computed once. The trend's part of a mean is linear
+    in the terms of a candidate.
+    """
+
+    def __init__(self, processes: Processes) -> None:
+        hypotheses, solved = processes.hypotheses, processes.solved[0]
+        self._warps = hypotheses.warps
+        self._inverse = math.sqrt(5.0) * (-hypotheses.lengthscales[0]).exp()[:, None]
+        self._columns = _columns(processes.inputs * self._inverse)  # [H, D + 2, N]
+        self._local = hypotheses.amplitudes[0].exp()[:, None, None] * solved  # [H, N, 1]
+        of_terms = terms(processes.inputs).mT @ solved
+        self._trend = hypotheses.trends[0].exp()[..., None] * of_terms  # [H, 2 D, 1]
+        self._level = hypotheses.mean_variance * solved.sum(-2, keepdim=True)
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Return the means at features `[C, D]`, `[H, C]`."""
+        inputs = warped(features[None], self._warps)
+        local = Matern.of(_rows(inputs * self._inverse), self._columns).covariances()
+        means = (local @ self._local).add_(terms(inputs) @ self._trend).add_(self._level)
+        return means[..., 0]
+
+
+def _rows(scaled: Tensor) -> Tensor:
+    squares = scaled.square().sum(-1, keepdim=True)
+    return torch.cat([scaled, squares, torch.ones_like(squares)], -1)
+
+
+def _columns(scaled: Tensor) -> Tensor:
+    squares = scaled.square().sum(-1, keepdim=True)
+    return torch.cat([-2.0 * scaled, torch.ones_like(squares), squares], -1).mT
 
 
 def terms(inputs: Tensor) -> Tensor:
