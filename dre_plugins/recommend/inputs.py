@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from dre_plugins.recommend import schedule
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import GainWeights
@@ -12,6 +13,7 @@ from dre_plugins.recommend.past_tasks import PastTask
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.space.base import Array, Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +35,21 @@ class ModelInputs:
     @cached_property
     def past_gains(self) -> PastGains | None:
         """What past tasks expect to gain; None without any, or if the trials contradict all."""
-        gains = PastGains(self.past_tasks, self.evidence) if self.past_tasks else None
-        return gains if gains is not None and len(gains.weights) else None
+        if not self.past_tasks:
+            return None
+        gains = PastGains(self.past_tasks, self.evidence, self.search.some_reference)
+        return gains if len(gains.weights) else None
+
+    @property
+    def reads_past(self) -> bool:
+        """Whether what past tasks expect is a feature of the universal prior."""
+        return self.past_gains is not None and schedule.reads_past_tasks(self.evidence)
+
+    def expected_features(self, units: Units) -> Array:
+        """Return what trained priors or past tasks expect, as features, `[N, P]` -> `[N, A]`."""
+        if self.reads_past and self.past_gains is not None:
+            return self.past_gains.features(units)
+        return self.expectation.features(units)
 
     @cached_property
     def gain_weights(self) -> GainWeights:

@@ -6,18 +6,22 @@ acquisition is the weighted mean of these gains and of the improvement that the 
 processes expect, the transfer acquisition function of Wistuba, Schilling and Schmidt-Thieme
 ("Scalable Gaussian process-based transfer surrogates for hyperparameter optimization", Machine
 Learning 2018). As the study tries what was good in the past, the gains vanish, and a past task
-that orders the trials otherwise has no weight.
+that orders the trials otherwise has no weight. What past tasks expect together is a feature of
+the study's own processes for some trials, see `schedule`: where there is nothing to gain, it
+tells what is bad.
 
 Notation: see docs/architecture.md; `T` past tasks.
 """
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
 
+from dre_plugins.engine.ranks import ranks_among, sorted_reference
+from dre_plugins.recommend.ensemble.expectation import log_ranks
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import abbreviated
 from dre_plugins.recommend.past_tasks import PastTask
@@ -42,11 +46,11 @@ class PastGains:
     At least one past task is needed.
     """
 
-    def __init__(self, tasks: Sequence[PastTask], evidence: Evidence) -> None:
-        self._space = evidence.space
+    def __init__(self, tasks: Sequence[PastTask], evidence: Evidence, reference: Units) -> None:
+        self._space, self._reference = evidence.space, reference
         self._n_ended = evidence.n_ended
         self._parts = [(task, _conditioned(task)) for task in tasks]
-        expected = self.expected(evidence.units)
+        expected = self._predicted(evidence.units)
         best = expected.max(axis=1, keepdims=True, initial=-np.inf)
         misranked = np.zeros(len(tasks))
         if evidence.can_rank:
@@ -57,6 +61,8 @@ class PastGains:
         counts = np.flatnonzero(weights).tolist()
         self._parts = [self._parts[place] for place in counts]
         self._best, self.weights = best[counts], weights[counts]
+        # the last configurations, and what was expected of them: gains and the feature need both
+        self._last: tuple[Units, Array] | None = None
 
     @property
     def have_tried(self) -> bool:
@@ -85,12 +91,32 @@ class PastGains:
         expected = self.expected(pending).max(axis=1, keepdims=True)
         self._best = np.maximum(self._best, expected)
 
-    @torch.inference_mode()
     def expected(self, units: Units) -> Array:
         """Return what each task expects at canonical coordinates `[N, P]`, `[T, N]`.
 
         It is in standard deviations of the task's targets.
         """
+        if self._last is None or self._last[0] is not units:
+            self._last = units, self._predicted(units)
+        return self._last[1]
+
+    def features(self, units: Units) -> Array:
+        """Return the logarithms of ranks by what all tasks expect, `[N, P]` -> `[N, 1]`.
+
+        Ranks are among reference points, see `log_ranks`.
+        """
+        scores = torch.from_numpy(self.weights @ self.expected(units))[None]
+        ranks = ranks_among(scores, self._sorted_reference).numpy().T
+        return log_ranks(ranks, len(self._reference))
+
+    @cached_property
+    def _sorted_reference(self) -> torch.Tensor:
+        """Return what all tasks expect of the reference points `[1, K]`, the worst first."""
+        scores = self.weights @ self._predicted(self._space.canonical(self._reference))
+        return sorted_reference(torch.from_numpy(scores)[None])
+
+    @torch.inference_mode()
+    def _predicted(self, units: Units) -> Array:
         features = self._space.features(units)
         rows = []
         for task, conditioned in self._parts:

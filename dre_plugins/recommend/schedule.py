@@ -22,8 +22,9 @@ proposer             when
 ``model``            Otherwise: the ensemble's choice.
 ===================  ============================================================================
 
-Below number 20, the universal prior adds what past studies expect to gain (`past_gains`). If all
-of them order the trials otherwise, suggestions are as without them.
+Below number 20, the universal prior adds what past studies expect to gain (`past_gains`), and
+while 3 to 11 trials have ended, it reads what they expect. If all of them order the trials
+otherwise, suggestions are as without them.
 
 If `n_startup_trials` is given, it replaces the 10, the 3 and the 2, and both models take turns
 from there on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch
@@ -56,6 +57,9 @@ N_UNIVERSAL_STARTUP_TRIALS = 3
 N_BEFORE_TURNS = 20
 # With past studies it proposes when it has two trials to compare them by.
 N_PAST_STARTUP_TRIALS = 2
+# While as many trials have ended, it reads what they expect as a feature
+# (lab/2026-11-29-what-past-studies-expect.md).
+PAST_FEATURE_TRIALS = range(3, 12)
 # A trained prior is better than the universal one until then (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10
 # In turns, one of this many suggestions comes from the universal prior.
@@ -178,6 +182,11 @@ def is_universal_turn(index: int) -> bool:
 def uses_past_tasks(index: int, rules: TurnRules) -> bool:
     """Return whether the suggestion with this number may use what past studies tell."""
     return rules.has_past_tasks and index < N_BEFORE_TURNS
+
+
+def reads_past_tasks(evidence: Evidence) -> bool:
+    """Return whether the universal prior of one objective reads what past studies expect."""
+    return evidence.n_objectives <= 1 and evidence.n_ended in PAST_FEATURE_TRIALS
 
 
 def has_past_turn(index: int, rules: TurnRules) -> bool:

@@ -81,6 +81,11 @@ class CandidateSearch:
             return self.table
         return self._sobol_reference(self.seed)
 
+    @property
+    def some_reference(self) -> Units:
+        """Return the reference points, of a large table some `[K, P]`."""
+        return self.reference[:: -(-len(self.reference) // N_REFERENCE)]
+
     def reference_with(self, observed: Units) -> Units:
         """Return the reference points, with observed configurations `[N, P]` among them, `[K, P]`.
 

@@ -7,6 +7,7 @@ import pytest
 from remembered import SPACE, configurations, continued, loss, tune, write_studies, write_study
 
 from dre_plugins import AskTell, Memory
+from dre_plugins.recommend import schedule
 
 
 def without_past(trials):
@@ -35,9 +36,19 @@ def test_past_studies_propose_two_and_the_universal_prior_adds_their_gains_until
     assert sources == ["past-studies"] * 2 + ["universal-prior"] * 18 + later
     assert [n for n in range(24) if explained[n].past_studies] == [*range(20)]
     assert str(explained[0]).endswith(" and 2 more") and explained[0].past_studies.count("(") == 3
-    numbers = (0, 2, 9, 19, *range(20, 24))
+    numbers = (0, 2, 9, 17, *range(20, 24))
     assert [n for n in numbers if same_as_without(study, n)] == [*range(20, 24)]
     assert not study.stats["past_contradicted"] and not study.stats["fallbacks"]
+
+
+def test_from_the_fourth_trial_on_what_past_studies_expect_is_read(memory, tmp_path, monkeypatch):
+    folders = memory, Memory(tmp_path / "other")
+    for folder in folders:
+        write_studies(folder, "abc", 20)
+    reading = configurations(tune(folders[0], 6))
+    monkeypatch.setattr(schedule, "PAST_FEATURE_TRIALS", ())
+    gains_alone = configurations(tune(folders[1], 6))
+    assert gains_alone[:3] == reading[:3] and gains_alone[3] != reading[3]
 
 
 def test_before_two_trials_have_ended_even_suggestions_are_those_of_past_studies(memory):

@@ -35,7 +35,8 @@ def gains_of(
         for i, value in enumerate(values)
     ]
     evidence = Evidence.of(space, history, weights=np.ones(1))
-    return PastGains(PastTasks(tasks).tasks_on(space), evidence)
+    reference = np.random.default_rng(2).random((200, space.n_parameters))
+    return PastGains(PastTasks(tasks).tasks_on(space), evidence, reference)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,27 @@ def test_the_mean_with_the_improvement_that_the_study_expects(n_ended) -> None:
     own = max(0.75, of_past * n_ended / 10)
     direct = (own * logs.exp().numpy() + gains.at(ANYWHERE)) / (own + of_past)
     assert gains.mean_with(logs, ANYWHERE).exp().numpy() == pytest.approx(direct)
+
+
+def test_the_feature_is_the_rank_of_what_all_tasks_expect() -> None:
+    """It is on a logarithmic scale, and tells good configurations from the best."""
+    gains = gains_of(history_of(12), sphere, alike, n=40)
+    feature = gains.features(ANYWHERE)[:, 0]
+    scores = gains.weights @ gains.expected(ANYWHERE)
+    assert (np.diff(feature[np.argsort(-scores)]) >= 0.0).all()  # equal between two references
+    assert (feature > 0.0).all() and feature.max() <= 1.0 and feature.min() < 0.4
+    far, near, best = ({"x": 0.4, "y": y} for y in (0.9, -0.6, -0.7))
+    alone = gains_of(history_of(12), sphere, n=40)
+    of_far, of_near, of_best = alone.features(PLANE.to_units([far, near, best]))[:, 0]
+    assert of_far > 0.5 > of_near > of_best
+
+
+def test_what_is_expected_is_asked_for_anew_for_each_array() -> None:
+    gains, others = gains_of(history_of(12), sphere), ANYWHERE[::-1].copy()
+    expected = gains.expected(ANYWHERE)
+    assert gains.expected(others) == pytest.approx(expected[:, ::-1])
+    assert gains.expected(ANYWHERE) is not expected
+    assert gains.expected(ANYWHERE[:0]).shape == (1, 0) == gains.features(ANYWHERE[:0]).T.shape
 
 
 def test_favourites_have_the_median_of_others_where_a_task_lacks_a_parameter() -> None:

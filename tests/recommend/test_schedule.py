@@ -17,7 +17,7 @@ from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.engine import PRESETS
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.schedule import TurnRules, proposer_for
+from dre_plugins.recommend.schedule import TurnRules, proposer_for, reads_past_tasks
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.study import AskTell
 
@@ -83,6 +83,12 @@ def test_turns_that_a_named_preset_lacks_are_counted_and_said_once(caplog, monke
     assert skipped(caplog, history_of(2), replace(SETTINGS, preset="paper")) == (0, [])
     n_skipped, (text,) = skipped(caplog, history_of(8), replace(SETTINGS, preset="paper"))
     assert n_skipped == 2 and "the preset is the ensemble alone" in text
+
+
+def test_what_past_studies_expect_is_read_for_one_objective_while_few_trials_have_ended() -> None:
+    numbers = [n for n in range(20) if reads_past_tasks(ProgressOf(n_ended=n))]
+    assert numbers == [*range(3, 12)]
+    assert not reads_past_tasks(ProgressOf(n_ended=5, n_objectives=2))
 
 
 def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:

@@ -12,6 +12,7 @@ from dre_plugins.universal.processes import (
     MARGIN,
     MIN_VARIANCE,
     Hypotheses,
+    PosteriorMeans,
     Processes,
     terms,
     warped,
@@ -92,6 +93,15 @@ def test_scikit_learn_agrees(n: int, d: int, mean_variance: float) -> None:
         np.testing.assert_allclose(variances[b, h], deviation**2, atol=1e-8)
         expected = theirs.log_marginal_likelihood_value_
         assert processes.log_likelihood[b, h].item() == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize(("n", "d", "warp"), [(1, 1, 0.0), (7, 3, 0.7), (40, 12, -0.4)])
+def test_means_alone_are_those_of_the_posterior(n: int, d: int, warp: float) -> None:
+    believed = replace(hypotheses(1, 3, d, warp=warp), mean_variance=torch.ones(1, 1).double())
+    processes = Processes.conditioned(believed, *draw(1, n, d))
+    candidates = 1.4 * draw(1, 25, d, seed=1)[0].double() - 0.2  # some of them out of range
+    means, _ = processes.posterior(candidates)
+    np.testing.assert_allclose(PosteriorMeans(processes)(candidates[0]), means[0], atol=1e-9)
 
 
 def test_the_evidence_is_the_density_of_what_is_observed() -> None:

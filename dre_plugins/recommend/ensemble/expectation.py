@@ -48,14 +48,9 @@ class Expectation:
         return np.reshape(ranks, (len(self._mixtures), len(units))) / len(self.reference)
 
     def features(self, units: Units) -> Array:
-        """Return logarithms of ranks, on a scale from 0 = best to 1, `[N, P]` -> `[N, A]`.
-
-        On the logarithmic scale the configurations that a prior ranks best, among which the search
-        decides, differ as much as all others (docs/decisions/prior-turns.md).
-        """
+        """Return logarithms of ranks, see `log_ranks`, `[N, P]` -> `[N, A]`."""
         n_reference = len(self.reference)
-        ranks = n_reference * self.shares(units).T
-        return np.asarray(np.log1p(ranks) / np.log1p(n_reference))
+        return log_ranks(n_reference * self.shares(units).T, n_reference)
 
     @cached_property
     def trusts(self) -> dict[int, float]:
@@ -89,3 +84,12 @@ class Expectation:
     def prior_weight(self) -> float | None:
         """Return the share of members that come from the priors; None without priors."""
         return self.n_trusted / self.n_members if self.priors else None
+
+
+def log_ranks(ranks: Array, n_reference: int) -> Array:
+    """Return logarithms of ranks among a reference, on a scale from 0 = best to 1.
+
+    On the logarithmic scale the configurations that are ranked best, among which the search
+    decides, differ as much as all others (docs/decisions/prior-turns.md).
+    """
+    return np.asarray(np.log1p(ranks) / np.log1p(n_reference))

@@ -101,7 +101,7 @@ class ProcessProposer:
 
     def _features(self, units: Units) -> torch.Tensor:
         """Return what the processes read of canonical coordinates `[C, P]`, `[C, D]`."""
-        expected = torch.from_numpy(self._inputs.expectation.features(units))
+        expected = torch.from_numpy(self._inputs.expected_features(units))
         return torch.cat([process_features(self._space, units), expected], dim=1)
 
     @torch.inference_mode()
@@ -187,7 +187,8 @@ class ProcessProposer:
     @property
     def _can_refine(self) -> bool:
         """Whether there is a gradient: not in a table, nor if more than the space is read."""
-        is_read = self._space.n_features <= MAX_FEATURES and not self._inputs.priors
+        reads_more = self._inputs.priors or self._inputs.reads_past
+        is_read = self._space.n_features <= MAX_FEATURES and not reads_more
         return self._search.table is None and is_read
 
     def _refined(
