@@ -39,6 +39,7 @@ _STEPS = ("classifier", "regressor", "estimator", "model", "clf")
 _N_KEPT = 1024
 
 
+@lru_cache(_N_KEPT)
 def normalised(name: str) -> str:
     """Return a name without case, with `_` for every separator and between words of camelCase.
 
@@ -62,6 +63,7 @@ def _parted(word: str) -> str:
     return "_".join(parts)
 
 
+@lru_cache(_N_KEPT)
 def without_prefix(name: str) -> str:
     """Return the normalised name after the last of ``__ / : .``
 
@@ -71,7 +73,6 @@ def without_prefix(name: str) -> str:
     return normalised(_PREFIX.sub("", name))
 
 
-@lru_cache(_N_KEPT)
 def without_learner(name: str) -> str:
     """Return the name after a learner, a step of a pipeline and a convention such as ``log10_``.
 
@@ -161,6 +162,7 @@ def _apply_steps(steps: Sequence[Change], numbers: Array) -> Array:
     return numbers
 
 
+@lru_cache(_N_KEPT)
 def _split(name: str) -> tuple[str, str]:
     """Return a name without its convention, and the word for that, empty without any."""
     plain = without_prefix(name)
