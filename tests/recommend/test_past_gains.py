@@ -10,6 +10,7 @@ from small_spaces import PLANE, Value, history_of, sphere
 from dre_plugins.recommend import Trial, TrialState, past_gains
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.past_gains import LARGEST_WEIGHT, PastGains, misranked_shares
+from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.past_tasks import PastTasks
@@ -107,6 +108,16 @@ def test_the_mean_with_the_improvement_that_the_study_expects(n_ended) -> None:
     own = max(0.75, of_past * n_ended / 10)
     direct = (own * logs.exp().numpy() + gains.at(ANYWHERE)) / (own + of_past)
     assert gains.mean_with(logs, ANYWHERE).exp().numpy() == pytest.approx(direct)
+
+
+def test_gains_next_to_what_was_tried_only_are_none() -> None:
+    """As where the best configuration of the past was enqueued with rounded numbers."""
+    best = Trial({"x": 0.41, "y": -0.71}, TrialState.COMPLETE, 0.0)
+    past = PastTasks([Task.from_trials("task", PLANE, [*history_of(20, seed=9), best])])
+    rounded = Trial({"x": 0.4097, "y": -0.7103}, TrialState.COMPLETE, 0.0)
+    for seed in range(2):
+        (found,) = Recommender(PLANE, seed=seed, prior=past).suggest([rounded], index=1)
+        assert found.source == "random" and found.explanation.past_studies is None
 
 
 def test_favourites_have_the_median_of_others_where_a_task_lacks_a_parameter() -> None:
