@@ -186,3 +186,9 @@ def test_past_studies_have_one_objective() -> None:
         AskTell(SPACE, direction=["minimize"] * 2, prior=of_study)
     with pytest.raises(ValueError, match=r"past studies in its list: .*Prior\.train"):
         AskTell(SPACE, direction=["minimize"] * 2, prior=[None, of_study])
+
+
+def test_a_metadata_set_is_no_prior_and_not_printed_in_full() -> None:
+    message = r"got MetaDataset\(.{,300}…; a study also takes .*, PastTasks, a Prior, and"
+    with pytest.raises(ValueError, match=message):
+        AskTell(SPACE, prior=metadata())

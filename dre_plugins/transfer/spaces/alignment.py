@@ -158,7 +158,7 @@ def align(
         f"the spaces have no parameter in common: {list(source.domains)} in this study, "
         f"{list(target.domains)} in the past; join those that are the same with mapping={{name in "
         "this study: name in the past}, which is Prior.load(…, mapping=…), or with_mapping(…) of "
-        "a prior that was trained."
+        "PastTasks or of a prior that was trained."
     )
 
 
