@@ -231,7 +231,9 @@ def try_align(
     links.sort(key=lambda link: order.index(link.target))
     joined = {name for link in links for name in (link.source, *link.extra_sources)}
     unknown = [name for name in target.names if name not in {link.target for link in links}]
-    values, about_defaults = _imputed(target, unknown, defaults or {}, refused=remarks)
+    values, about_defaults = (
+        _imputed(target, unknown, defaults, refused=remarks) if defaults else ({}, {})
+    )
     return Alignment(
         source,
         target,

@@ -35,8 +35,8 @@ _WHOLE = {word for word, _ in _LEARNER_WORDS}.union(
 _SHORT = ("cat", "logit", "lr")
 # Words that name a part of a pipeline without saying what it is.
 _STEPS = ("classifier", "regressor", "estimator", "model", "clf")
-# A study asks for the same names at every suggestion.
-_N_KEPT = 1024
+# A study asks for the same names at every suggestion, a hundred past studies for thousands.
+_N_KEPT = 2**14
 
 
 @lru_cache(_N_KEPT)
