@@ -20,7 +20,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 import torch
 
-from dre_plugins.engine.ranks import ranks_among, sorted_reference
 from dre_plugins.recommend.ensemble.expectation import log_ranks
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import abbreviated
@@ -103,17 +102,18 @@ class PastGains:
     def features(self, units: Units) -> Array:
         """Return the logarithms of ranks by what all tasks expect, `[N, P]` -> `[N, 1]`.
 
-        Ranks are among reference points, see `log_ranks`.
+        A rank is the number of reference points that are expected to be better, see `log_ranks`.
         """
-        scores = torch.from_numpy(self.weights @ self.expected(units))[None]
-        ranks = ranks_among(scores, self._sorted_reference).numpy().T
-        return log_ranks(ranks, len(self._reference))
+        scores = self.weights @ self.expected(units)
+        n_reference = len(self._reference_scores)
+        n_better = n_reference - self._reference_scores.searchsorted(scores, side="right")
+        return log_ranks(n_better, n_reference)[:, None]
 
     @cached_property
-    def _sorted_reference(self) -> torch.Tensor:
-        """Return what all tasks expect of the reference points `[1, K]`, the worst first."""
-        scores = self.weights @ self._predicted(self._space.canonical(self._reference))
-        return sorted_reference(torch.from_numpy(scores)[None])
+    def _reference_scores(self) -> Array:
+        """Return what all tasks expect of the reference points `[K]`, the worst first."""
+        expected = self._predicted(self._space.canonical(self._reference))
+        return np.sort(self.weights @ expected)
 
     @torch.inference_mode()
     def _predicted(self, units: Units) -> Array:

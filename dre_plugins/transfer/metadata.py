@@ -122,7 +122,7 @@ class Task:
         return trials
 
     def _configurations(self) -> list[dict[str, Any]]:
-        configurations = [self.space.to_configuration(row) for row in self.units]
+        configurations = self.space.to_configurations(self.units)
         for name, units in zip(self.space.names, self.units.T, strict=True):
             domain = self.space.domains[name]
             if not isinstance(domain, (Float, Integer)):

@@ -7,11 +7,13 @@ Their trials are expressed in the study's search space; the universal prior read
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.imputation import joint_list
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.past_tasks import PastTask
@@ -22,7 +24,7 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task, counted, with_parameters
 from dre_plugins.transfer.spaces.alignment import Alignment, align, check_mapping, try_align
 from dre_plugins.transfer.spaces.completion import completed, knows
-from dre_plugins.transfer.spaces.merging import union_of
+from dre_plugins.transfer.spaces.merging import unify_names, union_of
 
 # Most tasks of a metadata set that are read: with so many, a suggestion takes half a second.
 MAX_TASKS = 100
@@ -41,8 +43,8 @@ class PastTasks:
         mapping: Name in a study's space to name in the past, where they do not match.
 
     Raises:
-        ValueError: If the search spaces have no union, or the mapping names a parameter that it
-            does not have, or one twice.
+        ValueError: If there is no task, the search spaces have no union, or the mapping names a
+            parameter that it does not have, or one twice.
     """
 
     tasks: Sequence[Task]
@@ -51,6 +53,7 @@ class PastTasks:
     _last: list[tuple[SearchSpace, tuple[PastTask, ...]]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
+        require(len(self.tasks) > 0, "tasks", self.tasks, "one past task at least")
         check_mapping(self.mapping, self.space.domains)
 
     @classmethod
@@ -136,11 +139,23 @@ class PastTasks:
             for task in self.tasks
         ]
 
+    @cached_property
+    def _own_names(self) -> list[dict[str, str]]:
+        """Return what each task calls parameters, by their names in the union."""
+        spaces = [task.space for task in self.tasks]
+        return [
+            dict(zip(unified.domains, space.domains, strict=True))
+            for unified, space in zip(unify_names(spaces), spaces, strict=True)
+        ]
+
     def _aligned(self, number: int, space: SearchSpace) -> PastTask | None:
         """Return a task on a search space, None if it tells nothing of the shared parameters."""
         task, (ranked, values) = self.tasks[number], self._ranked[number]
-        mapping = {theirs: name for name, theirs in self.mapping.items()}
-        alignment = try_align(task.space, space, mapping=mapping)
+        own = self._own_names[number] if self.mapping else {}
+        mapping = {own[theirs]: name for name, theirs in self.mapping.items() if theirs in own}
+        alignment = None
+        with suppress(ValueError):  # a parameter of the mapping has no value in common
+            alignment = try_align(task.space, space, mapping=mapping)
         if alignment is None:
             return None
         units = alignment.convert(task.units[ranked.trials])

@@ -17,7 +17,7 @@ from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.scorers import Parameters, layer_shapes
-from dre_plugins.engine.settings import ScorerSettings, require
+from dre_plugins.engine.settings import ScorerSettings, require, shortened
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.space.search_space import SearchSpace
@@ -69,9 +69,10 @@ def load(prior: str | os.PathLike[str]) -> PriorContent:
         path = CATALOGUE / f"{prior}.safetensors"
     if not path.is_file():
         raise PriorError(
-            f"prior must be one of {shipped} or the path of a file, got {given!r}; a study also "
-            f"takes 'auto' (that of the learner which it tunes), {UNIVERSAL!r} (of functions on "
-            "any space), None (nothing), a Prior, and a list with one for each objective."
+            f"prior must be one of {shipped} or the path of a file, got {shortened(given)}; a "
+            f"study also takes 'auto' (that of the learner which it tunes), {UNIVERSAL!r} (of "
+            "functions on any space), None (nothing), PastTasks, a Prior, and a list with one for "
+            "each objective."
         )
     try:
         content = regular(path).read_bytes()

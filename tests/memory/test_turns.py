@@ -56,7 +56,8 @@ def test_before_two_trials_have_ended_even_suggestions_are_those_of_past_studies
     study = tune(memory, 0)
     first = study.ask_batch(22)
     sources = [study.explain(number).source for number, _ in first]
-    assert sources[:6] == ["past-studies"] * 3 + ["random", "past-studies", "random"]
+    # Of those for numbers 1 and 2, one gains 1e-14, but it is the first one again.
+    assert sources[:6] == ["past-studies", *["random"] * 3, "past-studies", "random"]
     assert {*sources[7:20:2], *sources[20:]} == {"random"}
     assert "random" in sources[6:20:2]  # nothing is left to gain
     assert len({tuple(configuration.values()) for _, configuration in first}) == 22

@@ -10,6 +10,7 @@ from small_spaces import PLANE, Value, history_of, sphere
 from dre_plugins.recommend import Trial, TrialState, past_gains
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.past_gains import LARGEST_WEIGHT, PastGains, misranked_shares
+from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.past_tasks import PastTasks
@@ -111,16 +112,16 @@ def test_the_mean_with_the_improvement_that_the_study_expects(n_ended) -> None:
 
 
 def test_the_feature_is_the_rank_of_what_all_tasks_expect() -> None:
-    """It is on a logarithmic scale, and tells good configurations from the best."""
+    """It is on a logarithmic scale from 0, better than all of the reference, to 1."""
     gains = gains_of(history_of(12), sphere, alike, n=40)
     feature = gains.features(ANYWHERE)[:, 0]
     scores = gains.weights @ gains.expected(ANYWHERE)
     assert (np.diff(feature[np.argsort(-scores)]) >= 0.0).all()  # equal between two references
-    assert (feature > 0.0).all() and feature.max() <= 1.0 and feature.min() < 0.4
-    far, near, best = ({"x": 0.4, "y": y} for y in (0.9, -0.6, -0.7))
-    alone = gains_of(history_of(12), sphere, n=40)
-    of_far, of_near, of_best = alone.features(PLANE.to_units([far, near, best]))[:, 0]
-    assert of_far > 0.5 > of_near > of_best
+    alone, grid = gains_of(history_of(12), sphere, n=40), [{"x": 0.4, "y": y} for y in (0.9, -0.6)]
+    of_far, of_near = alone.features(PLANE.to_units(grid))[:, 0]
+    assert 1.0 > of_far > 0.5 > of_near > 0.0
+    (of_best,) = alone.features(PLANE.to_units([{"x": 0.4, "y": -0.7}]))[:, 0]
+    assert of_best == 0.0
 
 
 def test_what_is_expected_is_asked_for_anew_for_each_array() -> None:
@@ -129,6 +130,16 @@ def test_what_is_expected_is_asked_for_anew_for_each_array() -> None:
     assert gains.expected(others) == pytest.approx(expected[:, ::-1])
     assert gains.expected(ANYWHERE) is not expected
     assert gains.expected(ANYWHERE[:0]).shape == (1, 0) == gains.features(ANYWHERE[:0]).T.shape
+
+
+def test_gains_next_to_what_was_tried_only_are_none() -> None:
+    """As where the best configuration of the past was enqueued with rounded numbers."""
+    best = Trial({"x": 0.41, "y": -0.71}, TrialState.COMPLETE, 0.0)
+    past = PastTasks([Task.from_trials("task", PLANE, [*history_of(20, seed=9), best])])
+    rounded = Trial({"x": 0.4097, "y": -0.7103}, TrialState.COMPLETE, 0.0)
+    for seed in range(2):
+        (found,) = Recommender(PLANE, seed=seed, prior=past).suggest([rounded], index=1)
+        assert found.source == "random" and found.explanation.past_studies is None
 
 
 def test_favourites_have_the_median_of_others_where_a_task_lacks_a_parameter() -> None:

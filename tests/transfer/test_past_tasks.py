@@ -85,6 +85,20 @@ def test_names_that_only_a_mapping_tells() -> None:
     assert mapped.summary(space).endswith(text)
 
 
+def test_a_mapping_is_of_all_tasks_whatever_they_call_the_parameter() -> None:
+    """And of those that have a value in common with the study's parameter."""
+    spaces = [SearchSpace({name: Float(1e-4, 1.0, "log")}) for name in ("lr", "learning_rate")]
+    past = PastTasks([past_of(space) for space in spaces])
+    mapped = past.with_mapping({"speed": "learning_rate"})
+    assert len(mapped.tasks_on(SearchSpace({"speed": Float(1e-4, 1.0, "log")}))) == 2
+    kinds = [SearchSpace({"booster": Categorical((*choices,))}) for choices in ("ab", "cd")]
+    past = PastTasks([past_of(space) for space in kinds])
+    mapped = past.with_mapping({"kind": "booster"})
+    assert len(mapped.tasks_on(SearchSpace({"kind": Categorical(("c", "d"))}))) == 1
+    with pytest.raises(ValueError, match="mapping joins 'kind' to 'booster', but no value of"):
+        mapped.tasks_on(SearchSpace({"kind": Categorical(("e", "f"))}))
+
+
 def test_what_a_metadata_set_must_have(monkeypatch) -> None:
     def named(number: int, space: SearchSpace = RATES) -> Task:
         return replace(past_of(space), name=f"task {number}")
@@ -95,6 +109,8 @@ def test_what_a_metadata_set_must_have(monkeypatch) -> None:
     assert [task.name for task in last.tasks] == ["task 1", "task 2"]
     with pytest.raises(ValueError, match=r"^None of 1 past task has two evaluations that differ"):
         PastTasks.of(MetaDataset.of([past_of(RATES, 1)]))
+    with pytest.raises(ValueError, match=r"^tasks must be one past task at least, got \[\]"):
+        PastTasks([])
     words = SearchSpace({"lr": Categorical(("low", "high"))})
     with pytest.raises(ValueError, match=r"space without the tasks \['task 1'\]"):
         PastTasks.of(MetaDataset.of([named(0), named(1, words)]))
@@ -186,3 +202,9 @@ def test_past_studies_have_one_objective() -> None:
         AskTell(SPACE, direction=["minimize"] * 2, prior=of_study)
     with pytest.raises(ValueError, match=r"past studies in its list: .*Prior\.train"):
         AskTell(SPACE, direction=["minimize"] * 2, prior=[None, of_study])
+
+
+def test_a_metadata_set_is_no_prior_and_not_printed_in_full() -> None:
+    message = r"got MetaDataset\(.{,300}…; a study also takes .*, PastTasks, a Prior, and"
+    with pytest.raises(ValueError, match=message):
+        AskTell(SPACE, prior=metadata())

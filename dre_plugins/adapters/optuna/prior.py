@@ -74,7 +74,7 @@ class PriorSource:
         self._stats = stats
         self._began_at = began_at
         self._ordered = settings.order_numeric_choices
-        self._metadata = MetaDataset(())
+        self._tasks: Sequence[Task] = ()
         self._without: dict[str, StudyPrior] = {}
         self._memory = Memory.of(memory)
         self._learns_from_storage = isinstance(past_studies, str) and past_studies == STORAGE
@@ -84,10 +84,11 @@ class PriorSource:
         self._found: dict[Identity, dict[tuple[str, ...], StudyPrior]] = {}
         if past_studies is None or self._learns_from_storage:
             self._whole = StudyPrior(prior_from(prior, settings.preset))
+            self._tasks = prior.tasks if isinstance(prior, PastTasks) else ()
             return
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)
-        self._metadata = past_studies
+        self._tasks = past_studies.tasks
         self._whole = StudyPrior(past_tasks_in(past_studies, logger))
 
     def end(
@@ -180,14 +181,14 @@ class PriorSource:
         Otherwise a study that is resumed in the storage of its past studies would learn from
         itself, and go on differently than without the interruption.
         """
-        name = study.study_name
-        names = {task.name for task in self._metadata}
-        if name not in names:
+        name, whole = study.study_name, self._whole.prior
+        others = tuple(task for task in self._tasks if task.name != name)
+        if len(others) == len(self._tasks) or not isinstance(whole, PastTasks):
             return self._whole
         if name not in self._without:
             try:
-                others = self._metadata.subset(names - {name})
-                prior: LoadedPrior = PastTasks.of(others)
+                past = PastTasks.of(MetaDataset.of(others))
+                prior: LoadedPrior = past.with_mapping(whole.mapping)
             except ValueError:  # nothing to learn from is left
                 prior = UNIVERSAL
             self._without[name] = StudyPrior(prior)

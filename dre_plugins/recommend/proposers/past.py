@@ -42,9 +42,9 @@ class PastProposer:
         pool = search.pool(
             self._predict, acquisition, request, self._rng, elite=favourites, favourites=favourites
         )
-        if self._gains.have_tried and not pool.predictions.max() > 0.0:
+        units, gain, is_new = search.best(pool, self._predict, acquisition, request, self._rng)
+        if self._gains.have_tried and not gain > 0.0:
             return self._filling.propose(replace(request, turn="random"))
-        units, _, is_new = search.best(pool, self._predict, acquisition, request, self._rng)
         explanation = Explanation(
             request.turn if is_new else "exhausted",
             *self._rank(search.space.canonical(units[None])),

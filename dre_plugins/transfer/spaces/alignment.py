@@ -158,7 +158,7 @@ def align(
         f"the spaces have no parameter in common: {list(source.domains)} in this study, "
         f"{list(target.domains)} in the past; join those that are the same with mapping={{name in "
         "this study: name in the past}, which is Prior.load(…, mapping=…), or with_mapping(…) of "
-        "a prior that was trained."
+        "PastTasks or of a prior that was trained."
     )
 
 
@@ -231,7 +231,9 @@ def try_align(
     links.sort(key=lambda link: order.index(link.target))
     joined = {name for link in links for name in (link.source, *link.extra_sources)}
     unknown = [name for name in target.names if name not in {link.target for link in links}]
-    values, about_defaults = _imputed(target, unknown, defaults or {}, refused=remarks)
+    values, about_defaults = (
+        _imputed(target, unknown, defaults, refused=remarks) if defaults else ({}, {})
+    )
     return Alignment(
         source,
         target,

@@ -35,10 +35,11 @@ _WHOLE = {word for word, _ in _LEARNER_WORDS}.union(
 _SHORT = ("cat", "logit", "lr")
 # Words that name a part of a pipeline without saying what it is.
 _STEPS = ("classifier", "regressor", "estimator", "model", "clf")
-# A study asks for the same names at every suggestion.
-_N_KEPT = 1024
+# A study asks for the same names at every suggestion, a hundred past studies for thousands.
+_N_KEPT = 2**14
 
 
+@lru_cache(_N_KEPT)
 def normalised(name: str) -> str:
     """Return a name without case, with `_` for every separator and between words of camelCase.
 
@@ -62,6 +63,7 @@ def _parted(word: str) -> str:
     return "_".join(parts)
 
 
+@lru_cache(_N_KEPT)
 def without_prefix(name: str) -> str:
     """Return the normalised name after the last of ``__ / : .``
 
@@ -71,7 +73,6 @@ def without_prefix(name: str) -> str:
     return normalised(_PREFIX.sub("", name))
 
 
-@lru_cache(_N_KEPT)
 def without_learner(name: str) -> str:
     """Return the name after a learner, a step of a pipeline and a convention such as ``log10_``.
 
@@ -161,6 +162,7 @@ def _apply_steps(steps: Sequence[Change], numbers: Array) -> Array:
     return numbers
 
 
+@lru_cache(_N_KEPT)
 def _split(name: str) -> tuple[str, str]:
     """Return a name without its convention, and the word for that, empty without any."""
     plain = without_prefix(name)

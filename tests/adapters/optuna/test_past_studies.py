@@ -10,13 +10,14 @@ from optuna.trial import TrialState
 from optuna_past import SPACE, objective, past_study, sampler_of, source_of, tuned
 from optuna_worker import optimized
 
-from dre_plugins import DRESampler
+from dre_plugins import DRESampler, PastTasks
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
 
 pytestmark = pytest.mark.usefixtures("small_priors")
 
 
-def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
+@pytest.mark.parametrize("argument", ["past_studies", "prior"])
+def test_a_resumed_study_does_not_learn_from_itself(argument, tmp_path):
     """Past studies in the storage of the study that goes on."""
     url = f"sqlite:///{tmp_path}/studies.db"
     for seed in range(3):
@@ -28,8 +29,11 @@ def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
     def trials_of(name: str, parts: Sequence[int]) -> list[dict]:
         for n_trials in parts:
             past = url if name == "resumed" else metadata
+            if argument == "prior":
+                read = metadata_from_studies(url) if name == "resumed" else metadata
+                past = PastTasks.of(read).with_mapping({"depth": "depth"})
             of_study = {"study_name": name, "storage": url, "load_if_exists": True}
-            study = optimized(sampler_of(past_studies=past), objective, n_trials, **of_study)
+            study = optimized(sampler_of(**{argument: past}), objective, n_trials, **of_study)
         return [trial.params for trial in study.trials]
 
     resumed = trials_of("resumed", [3, 3])
