@@ -107,7 +107,7 @@ class PastGains:
         scores = self.weights @ self.expected(units)
         n_reference = len(self._reference_scores)
         n_better = n_reference - self._reference_scores.searchsorted(scores, side="right")
-        return log_ranks(n_better, n_reference)[:, None]
+        return log_ranks(n_better.astype(np.float64), n_reference)[:, None]
 
     @cached_property
     def _reference_scores(self) -> Array:
