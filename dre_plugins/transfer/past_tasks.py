@@ -24,7 +24,7 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task, counted, with_parameters
 from dre_plugins.transfer.spaces.alignment import Alignment, align, check_mapping, try_align
 from dre_plugins.transfer.spaces.completion import completed, knows
-from dre_plugins.transfer.spaces.merging import unify_names, union_of
+from dre_plugins.transfer.spaces.merging import is_valid, unify_names, union_of
 
 # Most tasks of a metadata set that are read: with so many, a suggestion takes half a second.
 MAX_TASKS = 100
@@ -128,8 +128,19 @@ class PastTasks:
         return knows(self.space, self.mapping, name, domain, others)
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Return the parameters that a define-by-run study has shown, and their others."""
-        return completed(self.space, self.mapping, domains)
+        """Return the parameters that a define-by-run study has shown, and their others.
+
+        Without the conditions of those to come, trials of one branch would tell of the others.
+        """
+        known = completed(self.space, self.mapping, domains).domains
+        conditions = [
+            condition
+            for condition in self.space.conditions
+            if condition.child in known.keys() - domains.keys()
+            and condition.parent in known
+            and is_valid(condition, known[condition.parent])
+        ]
+        return SearchSpace(known, conditions)
 
     @cached_property
     def _ranked(self) -> list[tuple[TrialList, Array]]:

@@ -186,7 +186,7 @@ def _merged_conditions(
         united = stated[0]
         if any(conditions != united for conditions in stated):
             united = _united(stated, [space.domains[parent] for space in having])
-        if united and all(_is_valid(condition, domains[parent]) for condition in united):
+        if united and all(is_valid(condition, domains[parent]) for condition in united):
             merged += united
         else:
             without.add(child)
@@ -234,7 +234,7 @@ def _always(pattern: AnyCondition, parent: Domain) -> list[AnyCondition]:
     return [RangeCondition(child, name, min(marks), max(marks))]
 
 
-def _is_valid(condition: AnyCondition, parent: Domain) -> bool:
+def is_valid(condition: AnyCondition, parent: Domain) -> bool:
     """Return whether a condition can be stated on the merged domain of its parent."""
     if isinstance(condition, Condition):
         return parent.is_binned and all(map(parent.contains, condition.values))

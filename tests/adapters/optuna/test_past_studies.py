@@ -142,3 +142,21 @@ def test_a_metric_on_another_scale_says_what_is_good_all_the_same():
     first = tuned(sampler_of(past_studies=past), 1).trials[0]
     assert source_of(first) == "past-studies"
     assert first.value < np.quantile([trial.value for trial in past_study(0).trials], 0.1)
+
+
+def test_a_branch_tells_nothing_of_the_parameters_of_another():
+    """The first trial, before the study has shown its conditions."""
+
+    def of_branches(trial: optuna.Trial) -> float:
+        if trial.suggest_categorical("kind", ["svm", "forest"]) == "svm":
+            return (np.log10(trial.suggest_float("c", 1e-3, 1e3, log=True)) - 1) ** 2
+        depth = trial.suggest_int("depth", 1, 20)
+        if trial.suggest_categorical("bootstrap", [True, False]):
+            return 0.1 + abs(depth - 7) / 3 + trial.suggest_float("share", 0.1, 1.0)
+        return 0.5 + abs(depth - 7) / 3
+
+    for seed in (6, 7, 10):
+        past = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+        past.optimize(of_branches, 30)
+        study = optimized(DRESampler(seed=seed, past_studies=past), of_branches, 1)
+        assert study.best_value < 0.1
