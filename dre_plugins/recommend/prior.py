@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
 from dre_plugins.recommend.past_tasks import PastTasksLike
-from dre_plugins.space.base import Array, Features, Units
+from dre_plugins.space.base import Features, Units
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -48,16 +48,6 @@ class AlignedPrior:
     # contexts of past tasks `[T, Z]`; None: no context
     contexts: NDArray[np.float32] | None = None
     summary: str = ""  # one line for the log: its name, and which parameters it knows
-
-    def scores(self, units: Units) -> Array:
-        """Return the mean score of configurations `[N, P]` over members `[N]`, larger is better.
-
-        Units are canonical coordinates.
-        """
-        import torch  # slow to import
-
-        scores = self.ensemble.scores(torch.from_numpy(self.encode(units)))
-        return scores.double().mean(0).numpy()
 
 
 @runtime_checkable

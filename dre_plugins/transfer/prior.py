@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.recommend.prior import AlignedPrior
@@ -158,7 +159,9 @@ class Prior(PriorContent, KnownSpace):
         Raises:
             ValueError: If the two spaces have no parameter in common.
         """
-        return self.on(space).scores(units)
+        aligned = self.on(space)
+        scores = aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
+        return scores.double().mean(0).numpy()
 
     def first_trials(self, space: SearchSpace) -> Array:
         """Return the portfolio as coordinates of a study's space `[F, P]`, see `portfolio`."""
