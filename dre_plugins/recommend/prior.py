@@ -61,8 +61,8 @@ class PriorLike(Protocol):
         that the two spaces have no parameter in common.
         """
 
-    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether the prior knows a parameter; a study's `others` may tell the learner."""
+    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
+        """Say whether the prior knows one of a study's parameters; others may tell the learner."""
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and the prior's others."""

@@ -26,15 +26,10 @@ class KnownSpace:
     def __post_init__(self) -> None:
         check_mapping(self.mapping, self.space.domains)
 
-    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Return whether it has a parameter of a study, by name, alias or mapping.
-
-        Args:
-            others: Other parameters of the study, by which its learner is recognised.
-        """
-        study = SearchSpace({**(others or {}), name: domain})
+    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
+        """Return whether it has one of a study's parameters, by name, alias or mapping."""
         try:
-            alignment = try_align(study, self.space, mapping=self.mapping)
+            alignment = try_align(SearchSpace(domains), self.space, mapping=self.mapping)
         except ValueError:  # the mapping names it, but no value is shared
             return False
         return alignment is not None and any(link.source == name for link in alignment.links)
