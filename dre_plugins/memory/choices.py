@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from dre_plugins.engine.files import make_folder, regular, sibling_path
@@ -42,39 +41,37 @@ def past_tasks_for(
     """
     if not memory.is_read_only:
         try:
-            return _past_tasks_for(memory, memory, study, space, logger)
+            return _stored_choice(memory, study, space, logger)
         except OSError as error:
             if error.errno not in _UNWRITABLE:
                 raise
-    with TemporaryDirectory() as folder:
-        return _past_tasks_for(memory, Memory(Path(folder)), study, space, logger)
+    chosen, _ = _choose(memory, study, space, logger)
+    return PastTasks(chosen.tasks) if len(chosen) else None
 
 
-def _past_tasks_for(
-    memory: Memory, kept: Memory, study: str, space: SearchSpace | str, logger: logging.Logger
+def _stored_choice(
+    memory: Memory, study: str, space: SearchSpace | str, logger: logging.Logger
 ) -> PastTasks | None:
-    """Return the past studies of `memory`; the choice and their trials are stored in `kept`."""
+    """Return the past studies that were chosen first; if none were yet, choose and store them."""
     names = [space] if isinstance(space, str) else sorted(space.names)
     key = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]
-    path = kept.choices / f"{study}-{key}.json"
-    chosen = _read(path, kept)
-    if chosen is None:
+    path = memory.choices / f"{study}-{key}.json"
+    stored = _read(path, memory)
+    if stored is None:
         with suppress(PermissionError):  # of files that only the colleagues who own them delete
-            kept.shrink()
-        index = memory.index()
-        likely = newest_with(index, space, without=study) if isinstance(space, str) else space
-        entries = [] if likely is None else select(index, likely, without=study)
-        metadata, used = tasks_of(entries, logger)
-        content = {
-            "tasks": _stored(kept, metadata, used) if used else None,
-            "studies": [entry.header.study for entry in used],
-        }
+            memory.shrink()
+        chosen, studies = _choose(memory, study, space, logger)
+        name = f"{digest_of(chosen.tasks)}.npz" if studies else None
+        if name is not None:
+            with write_once(memory.tasks / name) as unfinished:
+                chosen.save(unfinished)
+        content = {"tasks": name, "studies": studies}
         with write_once(path) as unfinished:
             unfinished.write_text(json.dumps(content), encoding="utf-8")
-        chosen = _read(path, kept)  # another worker may have written first
-    if chosen is None or chosen["tasks"] is None:
+        stored = _read(path, memory)  # another worker may have written first
+    if stored is None or stored["tasks"] is None:
         return None
-    file = kept.tasks / Path(chosen["tasks"]).name  # nothing outside the folder
+    file = memory.tasks / Path(stored["tasks"]).name  # nothing outside the folder
     with suppress(PermissionError):  # a colleague's file
         os.utime(file)  # those that were used last are kept
     try:
@@ -84,17 +81,17 @@ def _past_tasks_for(
         raise
 
 
-def _stored(memory: Memory, metadata: MetaDataset, studies: Sequence[Entry]) -> str:
-    """Return the name of the file of past tasks, which is written if there is none.
-
-    Each task gets the name and the date of its study, for explanations.
-    """
-    pairs = zip(metadata, studies, strict=True)
-    dated = MetaDataset.of(replace(task, name=study.header.dated) for task, study in pairs)
-    path = memory.tasks / f"{digest_of(dated.tasks)}.npz"
-    with write_once(path) as unfinished:
-        dated.save(unfinished)
-    return path.name
+def _choose(
+    memory: Memory, study: str, space: SearchSpace | str, logger: logging.Logger
+) -> tuple[MetaDataset, list[str]]:
+    """Return past studies that help, named by title and date for explanations, and identities."""
+    index = memory.index()
+    likely = newest_with(index, space, without=study) if isinstance(space, str) else space
+    entries = [] if likely is None else select(index, likely, without=study)
+    metadata, used = tasks_of(entries, logger)
+    pairs = zip(metadata, used, strict=True)
+    dated = MetaDataset.of(replace(task, name=entry.header.dated) for task, entry in pairs)
+    return dated, [entry.header.study for entry in used]
 
 
 def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaDataset, list[Entry]]:

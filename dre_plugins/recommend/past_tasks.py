@@ -39,8 +39,8 @@ class PastTasksLike(Protocol):
     def summary(self, space: SearchSpace) -> str:
         """Say in one line which parameters of a space they know."""
 
-    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Return whether they have a parameter of a study, whose `others` are known."""
+    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
+        """Return whether they have one of a study's parameters; others may tell the learner."""
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and their others."""

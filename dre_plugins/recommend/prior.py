@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
 from dre_plugins.recommend.past_tasks import PastTasksLike
-from dre_plugins.space.base import Array, Features, Units
+from dre_plugins.space.base import Features, Units
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -49,16 +49,6 @@ class AlignedPrior:
     contexts: NDArray[np.float32] | None = None
     summary: str = ""  # one line for the log: its name, and which parameters it knows
 
-    def scores(self, units: Units) -> Array:
-        """Return the mean score of configurations `[N, P]` over members `[N]`, larger is better.
-
-        Units are canonical coordinates.
-        """
-        import torch  # slow to import
-
-        scores = self.ensemble.scores(torch.from_numpy(self.encode(units)))
-        return scores.double().mean(0).numpy()
-
 
 @runtime_checkable
 class PriorLike(Protocol):
@@ -71,8 +61,8 @@ class PriorLike(Protocol):
         that the two spaces have no parameter in common.
         """
 
-    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether the prior knows a parameter; a study's `others` may tell the learner."""
+    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
+        """Say whether the prior knows one of a study's parameters; others may tell the learner."""
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and the prior's others."""

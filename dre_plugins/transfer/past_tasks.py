@@ -19,11 +19,11 @@ from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.past_tasks import PastTask
 from dre_plugins.recommend.sketch import sketched
 from dre_plugins.space import Domain
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, fill
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task, counted, with_parameters
-from dre_plugins.transfer.spaces.alignment import Alignment, align, check_mapping, try_align
-from dre_plugins.transfer.spaces.completion import completed, knows
+from dre_plugins.transfer.spaces.alignment import Alignment, align, try_align
+from dre_plugins.transfer.spaces.completion import KnownSpace
 from dre_plugins.transfer.spaces.merging import is_valid, unify_names, union_of
 
 # Most tasks of a metadata set that are read: with so many, a suggestion takes half a second.
@@ -35,7 +35,7 @@ N_BEST = 8
 
 
 @dataclass(frozen=True, eq=False)
-class PastTasks:
+class PastTasks(KnownSpace):
     """Hold past tasks, at least one, whose search spaces have a union; they are a `prior`.
 
     Args:
@@ -49,12 +49,15 @@ class PastTasks:
 
     tasks: Sequence[Task]
     mapping: Mapping[str, str] = field(default_factory=dict)
+    space: SearchSpace = field(init=False)  # union of theirs, with one name for aliases
     # the search space of the last call and the tasks on it: a study asks for the same again
     _last: list[tuple[SearchSpace, tuple[PastTask, ...]]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         require(len(self.tasks) > 0, "tasks", self.tasks, "one past task at least")
-        check_mapping(self.mapping, self.space.domains)
+        names = [task.name for task in self.tasks]
+        fill(self, space=union_of([task.space for task in self.tasks], names))
+        super().__post_init__()
 
     @classmethod
     def of(cls, metadata: MetaDataset) -> PastTasks:
@@ -76,11 +79,6 @@ class PastTasks:
     def with_mapping(self, mapping: Mapping[str, str] | None) -> PastTasks:
         """Return the past tasks with a mapping of names."""
         return PastTasks(self.tasks, dict(mapping or {}))
-
-    @cached_property
-    def space(self) -> SearchSpace:
-        """Return the union of the search spaces, with one name for aliases of a parameter."""
-        return union_of([task.space for task in self.tasks], [task.name for task in self.tasks])
 
     def align(self, space: SearchSpace) -> Alignment:
         """Return how configurations of `space` are expressed in the union.
@@ -123,16 +121,12 @@ class PastTasks:
         known = "" if alignment is None else f" {alignment.summary()}"
         return f"the record of {counted(len(self.tasks), 'past study', 'past studies')}{known}"
 
-    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Return whether they have a parameter of a study, whose `others` are known."""
-        return knows(self.space, self.mapping, name, domain, others)
-
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and their others.
 
         Without the conditions of those to come, trials of one branch would tell of the others.
         """
-        known = completed(self.space, self.mapping, domains).domains
+        known = super().completed(domains).domains
         conditions = [
             condition
             for condition in self.space.conditions

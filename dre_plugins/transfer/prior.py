@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.recommend.prior import AlignedPrior
@@ -17,15 +18,15 @@ from dre_plugins.space.base import Array, Features
 from dre_plugins.transfer import prior_file
 from dre_plugins.transfer.content import Card, PriorContent
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.spaces.alignment import Alignment, align, check_mapping
-from dre_plugins.transfer.spaces.completion import completed, knows
+from dre_plugins.transfer.spaces.alignment import Alignment, align
+from dre_plugins.transfer.spaces.completion import KnownSpace
 from dre_plugins.transfer.training import OF_BELIEFS, SCORER, metadata_of_beliefs, train_prior
 
 __all__ = ["Card", "Prior", "PriorError"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prior(PriorContent):
+class Prior(PriorContent, KnownSpace):
     """Hold scorers that were meta-trained on past tasks, their search space and a card.
 
     Use `Prior.load`, `Prior.train` or `Prior.of_beliefs` to make one.
@@ -49,9 +50,6 @@ class Prior(PriorContent):
 
     mapping: Mapping[str, str] = field(default_factory=dict)
     remark: str = ""
-
-    def __post_init__(self) -> None:
-        check_mapping(self.mapping, self.space.domains)
 
     @classmethod
     def of(cls, content: PriorContent) -> Prior:
@@ -161,7 +159,9 @@ class Prior(PriorContent):
         Raises:
             ValueError: If the two spaces have no parameter in common.
         """
-        return self.on(space).scores(units)
+        aligned = self.on(space)
+        scores = aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
+        return scores.double().mean(0).numpy()
 
     def first_trials(self, space: SearchSpace) -> Array:
         """Return the portfolio as coordinates of a study's space `[F, P]`, see `portfolio`."""
@@ -175,18 +175,6 @@ class Prior(PriorContent):
         except ValueError:  # the study's space may lack values of the prior's
             return np.empty((0, space.n_parameters))
         return np.clip(alignment.convert(units), 0.0, 1.0)
-
-    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Return whether the prior knows a parameter of a study, by name, alias or mapping.
-
-        Args:
-            others: Other parameters of the study, by which its learner is recognised.
-        """
-        return knows(self.space, self.mapping, name, domain, others)
-
-    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Return a space with the given parameters of a study and the prior's others."""
-        return completed(self.space, self.mapping, domains)
 
     def with_mapping(self, mapping: Mapping[str, str] | None) -> Prior:
         """Return the prior with a mapping of names, see `load`."""

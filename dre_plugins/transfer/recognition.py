@@ -161,10 +161,10 @@ class AutoPrior:
             return None
         return replace(aligned, favourites=_inside(space, prior.first_trials(space)))
 
-    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Return whether the recognised prior knows a parameter of a study, see `Prior`."""
-        prior = self.prior_of({**(others or {}), name: domain})
-        return prior is not None and prior.knows(name, domain, others)
+    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
+        """Return whether the recognised prior knows one of a study's parameters."""
+        prior = self.prior_of(domains)
+        return prior is not None and prior.knows(name, domains)
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return a space with the given parameters and the others of the recognised prior."""

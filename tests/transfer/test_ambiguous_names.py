@@ -74,10 +74,10 @@ def test_a_study_matches_its_own_kind_from_the_first_parameter_on(n_asked: int) 
 
 def test_what_stands_beside_a_parameter_tells_what_it_is() -> None:
     prior = Prior.load("xgboost")
-    assert not prior.knows("gamma", WIDTH, {"C": COST})
-    assert prior.knows("gamma", WIDTH, {"eta": RATE})
-    assert prior.knows("max_iter", ROUNDS, {"learning_rate": RATE})
-    assert not prior.knows("max_iter", ROUNDS, {"C": COST})
+    assert not prior.knows("gamma", {"C": COST, "gamma": WIDTH})
+    assert prior.knows("gamma", {"eta": RATE, "gamma": WIDTH})
+    assert prior.knows("max_iter", {"learning_rate": RATE, "max_iter": ROUNDS})
+    assert not prior.knows("max_iter", {"C": COST, "max_iter": ROUNDS})
 
 
 def test_a_summary_names_what_is_known_and_what_is_not() -> None:

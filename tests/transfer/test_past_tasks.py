@@ -79,8 +79,9 @@ def test_names_that_only_a_mapping_tells() -> None:
     (found,) = mapped.tasks_on(space)
     (same,) = past.tasks_on(RATES)
     assert np.array_equal(found.features, same.features) and np.array_equal(found.best, same.best)
-    assert mapped.knows("levels", Integer(1, 8)) and not past.knows("levels", Integer(1, 8))
-    assert mapped.completed({"levels": Integer(1, 8)}).names == ("levels", "lr")
+    levels = {"levels": Integer(1, 8)}
+    assert mapped.knows("levels", levels) and not past.knows("levels", levels)
+    assert mapped.completed(levels).names == ("levels", "lr")
     text = "knows step size (there 'lr'), levels (there 'layers'); not: none"
     assert mapped.summary(space).endswith(text)
 
@@ -144,8 +145,8 @@ def test_what_is_known_of_a_space() -> None:
     past = PastTasks([past_of(RATES), past_of(SearchSpace({"x": Float(0.0, 1.0)}))])
     expected = "the record of 2 past studies knows lr, layers; not: none"
     assert past.summary(RATES) == expected
-    assert past.knows("learning_rate", Float(1e-3, 1.0, "log")) and past.knows("x", Float(0, 1))
-    assert not past.knows("z", Float(0.0, 1.0))
+    assert past.knows("learning_rate", {"learning_rate": Float(1e-3, 1.0, "log")})
+    assert past.knows("x", {"x": Float(0, 1)}) and not past.knows("z", {"z": Float(0.0, 1.0)})
     assert {*past.completed({"learning_rate": RATES.domains["lr"]}).names} == {
         *("learning_rate", "layers", "x")
     }

@@ -215,10 +215,10 @@ def test_names_are_matched_by_alias_and_by_mapping(prior) -> None:
     mapped = prior.with_mapping({"levels": "max_depth", "not yet seen": "booster"})
     links = {link.source: link.target for link in mapped.align(space).links}
     assert links == {"eta": "learning_rate", "levels": "max_depth"}
-    assert prior.knows("eta", DOMAINS["learning_rate"])
-    assert not prior.knows("levels", DOMAINS["max_depth"])
-    assert mapped.knows("levels", DOMAINS["max_depth"])
-    assert not prior.knows("booster", Categorical(("other", "words")))
+    assert prior.knows("eta", {"eta": DOMAINS["learning_rate"]})
+    assert not prior.knows("levels", {"levels": DOMAINS["max_depth"]})
+    assert mapped.knows("levels", {"levels": DOMAINS["max_depth"]})
+    assert not prior.knows("booster", {"booster": Categorical(("other", "words"))})
 
 
 def test_parameters_to_come_are_those_of_the_prior(prior) -> None:

@@ -234,9 +234,9 @@ class StudyPrior:
         )
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
-    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain]) -> bool:
-        """Return whether a prior or past study has a parameter; `others` show the learner."""
-        return any(prior.knows(name, domain, others) for prior in self._learnt())
+    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
+        """Return whether a prior or past study has one of a study's parameters."""
+        return any(prior.knows(name, domains) for prior in self._learnt())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return a space of the domains and all others that are known, see `Prior.completed`."""

@@ -133,14 +133,15 @@ class Suggestions:
         ordered = self.settings.order_numeric_choices
         domain = conversion.domain_of(name, distribution, ordered=ordered)
         asked = conversion.domains_in(trial.distributions, ordered=ordered)
+        domains = {**asked, name: domain}
         prior = self._prior_of(study, trial, name)
-        if not prior.knows(name, domain, asked):
+        if not prior.knows(name, domains):
             return {}
         choice = self.process.choice(study, trial)
         from_prior = choice.prior_values(trial)
         if name in from_prior and domain.contains(from_prior[name]):
             return from_prior
-        space = prior.completed({**asked, name: domain})
+        space = prior.completed(domains)
         # A trial counts as one suggestion, however many parameters it asks for one by one. If the
         # model's suggestion is completed here, its source stays "model".
         is_first = choice.prior_suggestion is None and not (choice.source and asked)

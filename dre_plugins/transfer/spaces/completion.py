@@ -1,43 +1,47 @@
 """Parameters of a define-by-run study, and those of a space that is known beforehand.
 
 Such a study reveals its parameters one after the other. Those that are known stand in for those to
-come, so that all are chosen jointly. Names that do not match are joined by a mapping, from the
-study's names to the known ones.
+come, so that all are chosen jointly.
 """
 
 from collections.abc import Mapping
 
 from dre_plugins.space import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.alignment import try_align
+from dre_plugins.transfer.spaces.alignment import check_mapping, try_align
 
 
-def knows(
-    known: SearchSpace,
-    mapping: Mapping[str, str],
-    name: str,
-    domain: Domain,
-    others: Mapping[str, Domain] | None = None,
-) -> bool:
-    """Return whether a known space has a parameter of a study, whose `others` tell the learner."""
-    study = SearchSpace({**(others or {}), name: domain})
-    try:
-        alignment = try_align(study, known, mapping=mapping)
-    except ValueError:  # the mapping names it, but no value is shared
-        return False
-    return alignment is not None and any(link.source == name for link in alignment.links)
+class KnownSpace:
+    """Hold a search space that is known, and the names of its parameters in a study.
 
+    It is the base of what a study learns from, which has the space and the mapping. A ValueError
+    says that the mapping names a parameter that the space does not have, or one twice.
+    """
 
-def completed(
-    known: SearchSpace, mapping: Mapping[str, str], domains: Mapping[str, Domain]
-) -> SearchSpace:
-    """Return a space with the given parameters of a study and the others of a known space."""
-    alignment = try_align(SearchSpace(domains), known, mapping=mapping)
-    linked = {link.target for link in alignment.links} if alignment is not None else set()
-    # Without the known conditions, which `Alignment.convert` applies anyway.
-    to_come = {
-        name: domain
-        for name, domain in known.domains.items()
-        if name not in linked and name not in domains
-    }
-    return SearchSpace({**domains, **to_come})
+    __slots__ = ()
+
+    space: SearchSpace
+    mapping: Mapping[str, str]  # name in the study to name in the space, where they do not match
+
+    def __post_init__(self) -> None:
+        check_mapping(self.mapping, self.space.domains)
+
+    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
+        """Return whether it has one of a study's parameters, by name, alias or mapping."""
+        try:
+            alignment = try_align(SearchSpace(domains), self.space, mapping=self.mapping)
+        except ValueError:  # the mapping names it, but no value is shared
+            return False
+        return alignment is not None and any(link.source == name for link in alignment.links)
+
+    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
+        """Return a space with the given parameters of a study and the others that are known."""
+        alignment = try_align(SearchSpace(domains), self.space, mapping=self.mapping)
+        linked = {link.target for link in alignment.links} if alignment is not None else set()
+        # Without the known conditions, which `Alignment.convert` applies anyway.
+        to_come = {
+            name: domain
+            for name, domain in self.space.domains.items()
+            if name not in linked and name not in domains
+        }
+        return SearchSpace({**domains, **to_come})
