@@ -57,7 +57,7 @@ N_UNIVERSAL_STARTUP_TRIALS = 3
 N_BEFORE_TURNS = 20
 # With past studies it proposes when it has two trials to compare them by.
 N_PAST_STARTUP_TRIALS = 2
-# While as many trials have ended, it reads what they expect as a feature
+# Numbers of trials that have ended at which it reads what they expect as a feature
 # (lab/2026-11-29-what-past-studies-expect.md).
 PAST_FEATURE_TRIALS = range(3, 12)
 # A trained prior is better than the universal one until then (docs/decisions/prior-turns.md).

@@ -200,7 +200,7 @@ class Processes:
 
 
 class PosteriorMeans:
-    """Predict the means of `Processes.posterior`, of one task, in half of its time or less.
+    """Predict the means of `Processes.posterior`, of one task, in a fraction of its time.
 
     What does not depend on the candidates is computed once. The trend's part of a mean is linear
     in the terms of a candidate.
