@@ -23,10 +23,11 @@ import torch
 from dre_plugins.recommend.ensemble.expectation import log_ranks
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import abbreviated
+from dre_plugins.recommend.lists import has_failed
 from dre_plugins.recommend.past_tasks import PastTask
 from dre_plugins.recommend.sketch import sketched
 from dre_plugins.recommend.universal_prior import Conditioned
-from dre_plugins.space.base import Array, Units
+from dre_plugins.space.base import Array, Features, Units
 from dre_plugins.universal.file import load_network
 
 # Share of the pairs of trials that a past task orders otherwise from which on it does not count:
@@ -46,11 +47,14 @@ class PastGains:
     """
 
     def __init__(self, tasks: Sequence[PastTask], evidence: Evidence, reference: Units) -> None:
-        self._space, self._reference = evidence.space, reference
+        self._space, self._reference = evidence.space, evidence.space.canonical(reference)
         self._n_ended = evidence.n_ended
-        self._parts = [(task, _conditioned(task)) for task in tasks]
+        self._parts = [_PastProcesses(task) for task in tasks]
         expected = self._predicted(evidence.units)
-        best = expected.max(axis=1, keepdims=True, initial=-np.inf)
+        # A failed trial has not shown what was to gain; that it fails is modelled, see below.
+        self._models_failures = evidence.failed == "model"
+        tried = [not (self._models_failures and has_failed(trial)) for trial in evidence.trials]
+        best = expected[:, tried].max(axis=1, keepdims=True, initial=-np.inf)
         misranked = np.zeros(len(tasks))
         if evidence.can_rank:
             ranked, _ = evidence.joint_list
@@ -72,7 +76,7 @@ class PastGains:
     def names(self) -> str | None:
         """Return the names of the tasks that count, those of the largest weight first."""
         order = np.argsort(-self.weights, kind="stable")
-        return abbreviated([self._parts[place][0].name for place in order]) or None
+        return abbreviated([self._parts[place].task.name for place in order]) or None
 
     @property
     def favourites(self) -> Units:
@@ -80,7 +84,7 @@ class PastGains:
 
         Parameters that a task does not know have the median of those that know them.
         """
-        best = np.concatenate([task.best for task, _ in self._parts])
+        best = np.concatenate([part.task.best for part in self._parts])
         is_known = ~np.isnan(best)
         medians = np.nanmedian(np.where(is_known.any(axis=0), best, 0.5), axis=0)
         return np.where(is_known, best, medians)
@@ -110,29 +114,40 @@ class PastGains:
         return log_ranks(n_better.astype(np.float64), n_reference)[:, None]
 
     @cached_property
+    def _of_reference(self) -> Array:
+        """Return what each task expects of the reference points `[T, K]`."""
+        return self._predicted(self._reference)
+
+    @cached_property
     def _reference_scores(self) -> Array:
         """Return what all tasks expect of the reference points `[K]`, the worst first."""
-        expected = self._predicted(self._space.canonical(self._reference))
-        return np.sort(self.weights @ expected)
+        return np.sort(self.weights @ self._of_reference)
 
     @torch.inference_mode()
     def _predicted(self, units: Units) -> Array:
         features = self._space.features(units)
-        rows = []
-        for task, conditioned in self._parts:
-            read = torch.from_numpy(sketched(features[:, task.columns])).double()
-            rows.append(conditioned.expected(read))
-        return torch.stack(rows).numpy()
+        return np.stack([part.expected(features) for part in self._parts])
+
+    @torch.inference_mode()
+    def _success(self, units: Units) -> Array:
+        """Return the probability of success that each task expects `[T, C]`."""
+        features = self._space.features(units)
+        return np.stack([part.success(features) for part in self._parts])
 
     def at(self, units: Units) -> Array:
         """Return the weighted sum of gains at canonical coordinates `[C, P]`, `[C]`.
 
-        Before the study has tried anything, a gain is what the task expects.
+        Before the study has tried anything, a gain is what the task expects beyond its least
+        expectation of a reference point. Where trials of a task have failed, its gains count by
+        the probability of success, unless the study says what else failed trials mean.
         """
-        expected = self.expected(units)
         if self.have_tried:
-            expected = (expected - self._best).clip(0.0)
-        return np.asarray(self.weights @ expected)
+            gains = (self.expected(units) - self._best).clip(0.0)
+        else:
+            gains = self.expected(units) - self._of_reference.min(axis=1, keepdims=True)
+        if self._models_failures and any(len(part.task.failed) for part in self._parts):
+            gains = gains * self._success(units)
+        return np.asarray(self.weights @ gains)
 
     def mean_with(self, log_improvements: torch.Tensor, units: Units) -> torch.Tensor:
         """Return logarithms of weighted means of gains and the study's improvements `[C]`.
@@ -145,15 +160,42 @@ class PastGains:
         return torch.logaddexp(log_improvements + math.log(own), gains) - math.log(own + of_past)
 
 
-def _conditioned(task: PastTask) -> Conditioned:
-    """Return the processes of the universal prior for the trials of a past task."""
-    arrays = task.features, task.values, task.ranks
-    return _conditioned_on(*(array.tobytes() for array in arrays))
+class _PastProcesses:
+    """Hold the processes of the universal prior for the trials of a past task."""
+
+    def __init__(self, task: PastTask) -> None:
+        self.task = task
+        self._values = _conditioned_on(task.features, task.values, task.ranks)
+        if len(task.failed):
+            succeeded = (~task.failed).astype(np.float64)
+            self._successes = _conditioned_on(task.ended, succeeded, succeeded)
+
+    def expected(self, features: Features) -> Array:
+        """Return the expected targets at features of the study's space `[C, D]`, `[C]`."""
+        return self._values.expected(self._read(features)).numpy()
+
+    def success(self, features: Features) -> Array:
+        """Return the probability of success at features of the study's space `[C, D]`, `[C]`."""
+        failed = self.task.failed
+        if not len(failed):
+            return np.ones(len(features))
+        targets = self._successes.targets.numpy()  # one for failed trials, one for others
+        least, most = targets[failed][0], targets[~failed][0]
+        expected = self._successes.expected(self._read(features)).numpy()
+        return np.asarray(((expected - least) / (most - least)).clip(0.0, 1.0))
+
+    def _read(self, features: Features) -> torch.Tensor:
+        return torch.from_numpy(sketched(features[:, self.task.columns])).double()
+
+
+def _conditioned_on(features: Features, values: Array, ranks: Array) -> Conditioned:
+    """Return the processes of trials with features `[N, D]`, see `Conditioned.on`."""
+    return _of_content(*(array.tobytes() for array in (features, values, ranks)))
 
 
 # By content, as tasks are expressed in the search space anew for each suggestion of Optuna.
-@lru_cache(maxsize=256)
-def _conditioned_on(features: bytes, values: bytes, ranks: bytes) -> Conditioned:
+@lru_cache(maxsize=512)
+def _of_content(features: bytes, values: bytes, ranks: bytes) -> Conditioned:
     order, of_trials = np.frombuffer(ranks).copy(), np.frombuffer(values).copy()
     inputs = np.frombuffer(features, dtype=np.float32).reshape(len(order), -1)
     tensor = torch.from_numpy(inputs.astype(np.float64))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from dre_plugins.space.base import Array, Features, Units
+from dre_plugins.space.base import Array, Features, Mask, Units
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ class PastTask:
     ranks: Array  # of the trials `[N]`, dense; larger is better
     # coordinates of the best trials in the study's space `[F, P]`, NaN for other parameters
     best: Units
+    # features of trials that have ended `[M, D]`, and which of them have failed `[M]`; empty if
+    # no trial of the task has failed
+    ended: Features
+    failed: Mask
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.past_tasks import PastTask
 from dre_plugins.recommend.sketch import sketched
 from dre_plugins.space import Domain
-from dre_plugins.space.base import Array, fill
+from dre_plugins.space.base import Array, Mask, Positions, fill
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task, counted, with_parameters
 from dre_plugins.transfer.spaces.alignment import Alignment, align, try_align
@@ -169,6 +169,27 @@ class PastTasks(KnownSpace):
         if not (np.ptp(ranked.ranks) and np.ptp(features, axis=0).any()):
             return None
         best = np.argsort(-ranked.ranks, kind="stable")[:N_BEST]
+        ended = _spread(task.failed)
+        of_ended = space.features(alignment.convert(task.units[ended]))[:, columns]
         return PastTask(
-            task.name, columns, features, values, ranked.ranks, units[best].clip(0.0, 1.0)
+            task.name,
+            columns,
+            features,
+            values,
+            ranked.ranks,
+            units[best].clip(0.0, 1.0),
+            np.ascontiguousarray(sketched(of_ended)),
+            task.failed[ended],
         )
+
+
+def _spread(failed: Mask) -> Positions:
+    """Return the places of at most `MAX_TRIALS` trials, failed and others in proportion.
+
+    There are some of both; none if no trial has failed.
+    """
+    if not failed.any():
+        return np.empty(0, dtype=np.intp)
+    n_kept = min(len(failed), MAX_TRIALS)
+    kept = np.linspace(0, len(failed) - 1, n_kept).round().astype(np.intp)
+    return np.argsort(failed, kind="stable")[kept]

@@ -1,5 +1,6 @@
 """What past tasks expect a configuration to gain, and how much each of them counts."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,14 +29,18 @@ def mirrored(configuration) -> float:
 
 
 def gains_of(
-    history: Sequence[Trial], *values: Value, space: SearchSpace = PLANE, n: int = 20
+    history: Sequence[Trial],
+    *values: Value,
+    space: SearchSpace = PLANE,
+    n: int = 20,
+    failed: str = "model",
 ) -> PastGains:
     """Return the gains expected by past tasks of these values, for a study so far."""
     tasks = [
         Task.from_trials(f"task {i}", PLANE, history_of(n, value=value, seed=9 + i))
         for i, value in enumerate(values)
     ]
-    evidence = Evidence.of(space, history, weights=np.ones(1))
+    evidence = Evidence.of(space, history, weights=np.ones(1), failed=failed)
     reference = np.random.default_rng(2).random((200, space.n_parameters))
     return PastGains(PastTasks(tasks).tasks_on(space), evidence, reference)
 
@@ -75,7 +80,8 @@ def test_the_names_are_those_of_the_tasks_that_count() -> None:
 def test_before_two_trials_all_count_and_a_gain_is_what_is_expected() -> None:
     gains = gains_of([], sphere, mirrored)
     assert gains.weights.tolist() == [LARGEST_WEIGHT] * 2
-    assert gains.at(ANYWHERE) == pytest.approx(LARGEST_WEIGHT * gains.expected(ANYWHERE).sum(0))
+    beyond = LARGEST_WEIGHT * gains.expected(ANYWHERE).sum(0) - gains.at(ANYWHERE)
+    assert beyond == pytest.approx(beyond[0]) and gains.at(ANYWHERE).min() >= 0.0
     assert gains_of(history_of(1), sphere, mirrored).weights.tolist() == [LARGEST_WEIGHT] * 2
 
 
@@ -109,6 +115,39 @@ def test_the_mean_with_the_improvement_that_the_study_expects(n_ended) -> None:
     own = max(0.75, of_past * n_ended / 10)
     direct = (own * logs.exp().numpy() + gains.at(ANYWHERE)) / (own + of_past)
     assert gains.mean_with(logs, ANYWHERE).exp().numpy() == pytest.approx(direct)
+
+
+def crashing(configuration) -> float:
+    """Return nothing on one side of the plane, where the best values would be."""
+    return math.nan if configuration["x"] > 0.2 else sphere(configuration)
+
+
+def place_of_most(gains: PastGains) -> float:
+    """Return the first coordinate of the largest gain, from -1 to 1."""
+    grid = PLANE.canonical(np.random.default_rng(3).random((2000, 2)))
+    return PLANE.to_configuration(grid[gains.at(grid).argmax()])["x"]
+
+
+def test_where_past_trials_failed_little_is_to_gain() -> None:
+    for history in ([], history_of(3, value=lambda configuration: -2.0 - configuration["y"])):
+        assert place_of_most(gains_of(history, crashing, n=40)) < 0.25
+        ignoring = gains_of(history, crashing, n=40, failed="ignore")
+        assert place_of_most(ignoring) > 0.25 and place_of_most(gains_of(history, sphere)) > 0.25
+
+
+def test_failures_of_past_trials_by_accident_change_little() -> None:
+    rng = np.random.default_rng(4)
+    gains = gains_of([], lambda c: math.nan if rng.random() < 0.2 else sphere(c), n=40)
+    assert abs(place_of_most(gains) - 0.4) < 0.2
+
+
+def test_a_failed_trial_has_not_shown_what_is_to_gain() -> None:
+    failed = Trial({"x": 0.4, "y": -0.7}, TrialState.FAILED)
+    begun = [trial for trial in history_of(9) if trial.configuration["y"] > 0.0]
+    gains = gains_of(begun, sphere).at(ANYWHERE)
+    assert gains_of([*begun, failed], sphere).at(ANYWHERE) == pytest.approx(gains)
+    ignoring = gains_of([*begun, failed], sphere, failed="ignore").at(ANYWHERE)
+    assert ignoring.max() < 0.2 * gains.max()
 
 
 def test_the_feature_is_the_rank_of_what_all_tasks_expect() -> None:

@@ -209,3 +209,15 @@ def test_a_metadata_set_is_no_prior_and_not_printed_in_full() -> None:
     message = r"got MetaDataset\(.{,300}…; a study also takes .*, PastTasks, a Prior, and"
     with pytest.raises(ValueError, match=message):
         AskTell(SPACE, prior=metadata())
+
+
+@pytest.mark.parametrize(("n_failed", "counts"), [(0, (0, 0)), (1, (63, 1)), (250, (48, 16))])
+def test_failed_trials_are_read_in_proportion(n_failed, counts) -> None:
+    rng = np.random.default_rng(0)
+    failed = np.arange(1000) < n_failed
+    values = np.where(failed, np.nan, rng.random(1000))
+    (found,) = PastTasks([Task("past", RATES, rng.random((1000, 2)), values, failed)]).tasks_on(
+        RATES
+    )
+    assert ((~found.failed).sum(), found.failed.sum()) == counts
+    assert found.ended.shape == (sum(counts), 2)

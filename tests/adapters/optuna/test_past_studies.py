@@ -160,3 +160,22 @@ def test_a_branch_tells_nothing_of_the_parameters_of_another():
         past.optimize(of_branches, 30)
         study = optimized(DRESampler(seed=seed, past_studies=past), of_branches, 1)
         assert study.best_value < 0.1
+
+
+def test_a_study_avoids_what_has_failed_in_the_past():
+    """Large rates crash, and the best value is just below."""
+
+    def crashing(trial: optuna.Trial) -> float:
+        rate = trial.suggest_float("rate", 1e-4, 1.0, log=True)
+        width = trial.suggest_float("width", 0.0, 1.0)
+        if rate > 0.02:
+            raise ValueError
+        return -np.log10(rate) + (width - 0.3) ** 2
+
+    for seed in range(3):
+        past = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+        past.optimize(crashing, 40, catch=(ValueError,))
+        study = optuna.create_study(sampler=sampler_of(past_studies=past))
+        study.optimize(crashing, 3, catch=(ValueError,))
+        assert max(trial.params["rate"] for trial in study.trials[:2]) < 0.05
+        assert study.best_value < 2.5
