@@ -194,7 +194,7 @@ def _conditioned_on(features: Features, values: Array, ranks: Array) -> Conditio
 
 
 # By content, as tasks are expressed in the search space anew for each suggestion of Optuna.
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def _of_content(features: bytes, values: bytes, ranks: bytes) -> Conditioned:
     order, of_trials = np.frombuffer(ranks).copy(), np.frombuffer(values).copy()
     inputs = np.frombuffer(features, dtype=np.float32).reshape(len(order), -1)
