@@ -51,7 +51,7 @@ class PastGains:
         self._n_ended = evidence.n_ended
         self._parts = [_PastProcesses(task) for task in tasks]
         expected = self._predicted(evidence.units)
-        # A failed trial has not shown what was to gain; that it fails is modelled, see below.
+        # A failed trial has not shown what was to gain; failures are modelled, see `at`.
         self._models_failures = evidence.failed == "model"
         tried = [not (self._models_failures and has_failed(trial)) for trial in evidence.trials]
         best = expected[:, tried].max(axis=1, keepdims=True, initial=-np.inf)

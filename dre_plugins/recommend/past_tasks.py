@@ -24,8 +24,8 @@ class PastTask:
     ranks: Array  # of the trials `[N]`, dense; larger is better
     # coordinates of the best trials in the study's space `[F, P]`, NaN for other parameters
     best: Units
-    # features of trials that have ended `[M, D]`, and which of them have failed `[M]`; empty if
-    # no trial of the task has failed
+    # features of trials that have ended, sketched `[M, D]`, and which of them have failed `[M]`;
+    # empty if no trial of the task has failed
     ended: Features
     failed: Mask
 

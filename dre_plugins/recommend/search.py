@@ -83,7 +83,7 @@ class CandidateSearch:
 
     @property
     def some_reference(self) -> Units:
-        """Return the reference points, of a large table some `[K, P]`."""
+        """Return the reference points `[K, P]`; of a large table, some of its rows."""
         return self.reference[:: -(-len(self.reference) // N_REFERENCE)]
 
     def reference_with(self, observed: Units) -> Units:

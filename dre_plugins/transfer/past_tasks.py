@@ -18,13 +18,12 @@ from dre_plugins.recommend.imputation import joint_list
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.past_tasks import PastTask
 from dre_plugins.recommend.sketch import sketched
-from dre_plugins.space import Domain
 from dre_plugins.space.base import Array, Mask, Positions, fill
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task, counted, with_parameters
 from dre_plugins.transfer.spaces.alignment import Alignment, align, try_align
 from dre_plugins.transfer.spaces.completion import KnownSpace
-from dre_plugins.transfer.spaces.merging import is_valid, unify_names, union_of
+from dre_plugins.transfer.spaces.merging import unify_names, union_of
 
 # Most tasks of a metadata set that are read: with so many, a suggestion takes half a second.
 MAX_TASKS = 100
@@ -120,21 +119,6 @@ class PastTasks(KnownSpace):
         alignment = try_align(space, self.space, mapping=self.mapping)
         known = "" if alignment is None else f" {alignment.summary()}"
         return f"the record of {counted(len(self.tasks), 'past study', 'past studies')}{known}"
-
-    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Return the parameters that a define-by-run study has shown, and their others.
-
-        Without the conditions of those to come, trials of one branch would tell of the others.
-        """
-        known = super().completed(domains).domains
-        conditions = [
-            condition
-            for condition in self.space.conditions
-            if condition.child in known.keys() - domains.keys()
-            and condition.parent in known
-            and is_valid(condition, known[condition.parent])
-        ]
-        return SearchSpace(known, conditions)
 
     @cached_property
     def _ranked(self) -> list[tuple[TrialList, Array]]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dre_plugins.space import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.alignment import check_mapping, try_align
+from dre_plugins.transfer.spaces.merging import is_valid
 
 
 class KnownSpace:
@@ -35,13 +36,23 @@ class KnownSpace:
         return alignment is not None and any(link.source == name for link in alignment.links)
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Return a space with the given parameters of a study and the others that are known."""
+        """Return a space with the given parameters of a study and the others that are known.
+
+        Without the conditions of those to come, trials of one branch would tell of the others.
+        """
         alignment = try_align(SearchSpace(domains), self.space, mapping=self.mapping)
         linked = {link.target for link in alignment.links} if alignment is not None else set()
-        # Without the known conditions, which `Alignment.convert` applies anyway.
         to_come = {
             name: domain
             for name, domain in self.space.domains.items()
             if name not in linked and name not in domains
         }
-        return SearchSpace({**domains, **to_come})
+        known = {**domains, **to_come}
+        conditions = [
+            condition
+            for condition in self.space.conditions
+            if condition.child in to_come
+            and condition.parent in known
+            and is_valid(condition, known[condition.parent])
+        ]
+        return SearchSpace(known, conditions)
