@@ -36,10 +36,7 @@ def joint_ranks(history: Sequence[Trial]) -> Array:
     A trial that went further than every complete one is compared at the last step of these. If
     there are more than `MAX_STEPS` different steps, each counts as the next lower one of so many.
     """
-    values = final_values(history)
-    order = np.full(len(history), np.nan)
-    is_complete = ~np.isnan(values)
-    order[is_complete] = dense_ranks(values[is_complete])
+    order = dense_ranks(final_values(history))
     if not any(trial.state is TrialState.PRUNED for trial in history):
         return order
     reports = reports_of(history)
@@ -123,8 +120,5 @@ def _with_pruned(order: Array, reported: Array, pruned: Mask) -> Array:
     steps = np.concatenate([[first - 0.5], compared + 0.5])
     ranks, tie = order.copy(), np.full(len(order), -np.inf)
     ranks[pruned], tie[pruned] = steps[n_beaten], reported[pruned]
-    is_ranked = ~np.isnan(ranks)
     # By place, and within a place by the value at the step.
-    by_both = len(ranks) * dense_ranks(ranks[is_ranked]) + dense_ranks(tie[is_ranked])
-    ranks[is_ranked] = dense_ranks(by_both)
-    return ranks
+    return dense_ranks(len(ranks) * dense_ranks(ranks) + dense_ranks(tie))

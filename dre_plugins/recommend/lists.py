@@ -152,9 +152,10 @@ def pruning_steps(last: Iterable[float]) -> list[float]:
 
 
 def dense_ranks(values: Array | Sequence[float]) -> Array:
-    """Return 0 for the smallest value, 1 for the next different one, … `[N]`."""
-    _, ranks = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True)
-    return ranks.reshape(-1).astype(np.float64)
+    """Return 0 for the smallest value, 1 for the next different one, … `[N]`; NaN stays NaN."""
+    numbers = np.asarray(values, dtype=np.float64)
+    _, ranks = np.unique(numbers, return_inverse=True)
+    return np.where(np.isnan(numbers), np.nan, ranks.reshape(-1))
 
 
 def subsample(ranks: Array, max_length: int) -> Positions:

@@ -33,6 +33,10 @@ def test_ranks_keep_what_float32_would_merge() -> None:
     assert dense_ranks([1.0, 1.0 + 1e-12, 1e300, 2e300]).tolist() == [0, 1, 2, 3]
 
 
+def test_missing_values_have_no_dense_rank() -> None:
+    np.testing.assert_array_equal(dense_ranks([2.0, math.nan, 1.0]), [1.0, math.nan, 0.0])
+
+
 def test_failures_are_tied_below_all_that_succeeded() -> None:
     history = [
         complete(-1e9),

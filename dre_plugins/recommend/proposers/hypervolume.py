@@ -20,7 +20,7 @@ from dre_plugins.recommend.proposers.gain import Gain, Samples
 from dre_plugins.recommend.proposers.processes import ProcessProposer
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.universal_prior import BLOCK
-from dre_plugins.space.base import Array, Units
+from dre_plugins.space.base import Units
 
 
 class HypervolumeProposer(ProcessProposer):
@@ -38,7 +38,9 @@ class HypervolumeProposer(ProcessProposer):
         is_valued = ~np.isnan(values).any(axis=1)
         rows = np.flatnonzero(inputs.evidence.may_be_incumbent_in(ranked) & is_valued)
         is_best[rows] = non_dominated(values[rows])
-        objectives = [(column, _ranks(column)) for column in values.T]
+        objectives = [
+            (column, np.nan_to_num(dense_ranks(column), nan=FAILED_RANK)) for column in values.T
+        ]
         super().__init__(prior, inputs, objectives, is_best, rng)
         self._samples = Samples.drawn(self._objectives, rng)
 
@@ -66,11 +68,3 @@ class HypervolumeProposer(ProcessProposer):
         means = self._expected(self._reference).T[:, None]
         ranks = ranks_against(torch.from_numpy(along), torch.from_numpy(gain.along(means)))
         return float(ranks.mean()), float(ranks.std(correction=0))
-
-
-def _ranks(values: Array) -> Array:
-    """Return dense ranks of values `[N]`, NaN as failures."""
-    ranks = np.full(len(values), FAILED_RANK)
-    is_valued = ~np.isnan(values)
-    ranks[is_valued] = dense_ranks(values[is_valued])
-    return ranks
