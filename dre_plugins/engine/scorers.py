@@ -90,24 +90,27 @@ def axis_aligned_layer(
 
 
 def perceptron(
-    parameters: Mapping[str, Tensor], prefix: str, x: Tensor, activation: str, first: int = 0
+    parameters: Mapping[str, Tensor],
+    prefix: str,
+    x: Tensor,
+    activation: str,
+    shift: Tensor | None = None,
 ) -> Tensor:
-    """Apply the stacked layers `prefix.{first}`, `prefix.{first+1}`, …; the last one is linear.
+    """Apply the stacked layers `prefix.0`, `prefix.1`, …; the last one is linear.
 
-    The prefix is "scorer", "phi" or "rho". Takes inputs `[M or 1, N, in]`, returns `[M or 1, N,
-    out]`.
+    The prefix is "scorer", "phi" or "rho". Takes inputs `[M or 1, R, in]`, returns `[M or 1, R,
+    out]`. `shift` `[M, B, 1, out]` is added to the first layer, for all rows of a list: the share
+    of its further inputs.
     """
-    activate = _ACTIVATIONS[activation]
-    layer = first
-    while True:
-        weight = parameters[f"{prefix}.{layer}.weight"]
-        x = torch.baddbmm(
-            parameters[f"{prefix}.{layer}.bias"], x.expand(weight.shape[0], -1, -1), weight
-        )
-        layer += 1
-        if f"{prefix}.{layer}.weight" not in parameters:
-            return x
-        x = activate(x)
+    n_layers = sum(name.startswith(f"{prefix}.") for name in parameters) // 2
+    for layer in range(n_layers):
+        weight, bias = (parameters[f"{prefix}.{layer}.{kind}"] for kind in ("weight", "bias"))
+        x = torch.baddbmm(bias, x.expand(len(weight), -1, -1), weight[:, : x.shape[-1]])
+        if layer == 0 and shift is not None:
+            x = (x.unflatten(1, (shift.shape[1], -1)) + shift).flatten(1, 2)
+        if layer < n_layers - 1:
+            x = _ACTIVATIONS[activation](x)
+    return x
 
 
 def context_vectors(
@@ -146,21 +149,15 @@ def score(
     when the ensemble has a context.
     """
     _, n_lists, length, n_features = features.shape
-    weight, bias = parameters["scorer.0.weight"], parameters["scorer.0.bias"]
-    n_members = weight.shape[0]
-    flat = features.reshape(features.shape[0], n_lists * length, n_features)
-    if settings.centred:
-        flat = 2.0 * flat - 1.0
-    # [x, z] W = x W_x + z W_z: the context enters once per list instead of once per entry.
-    hidden = torch.baddbmm(bias, flat.expand(n_members, -1, -1), weight[:, :n_features])
+    rows = features.reshape(len(features), n_lists * length, n_features)
+    rows = 2.0 * rows - 1.0 if settings.centred else rows
+    shift = None
     if context is not None:
-        shift = torch.bmm(context.expand(n_members, -1, -1), weight[:, n_features:])
-        hidden = (hidden.reshape(n_members, n_lists, length, -1) + shift[:, :, None]).reshape(
-            n_members, n_lists * length, -1
-        )
-    hidden = _ACTIVATIONS[settings.activation](hidden)
-    scores = perceptron(parameters, "scorer", hidden, settings.activation, first=1)
-    scores = scores.reshape(n_members, n_lists, length)
+        # [x, z] W = x W_x + z W_z: the context enters once per list instead of once per entry.
+        weight = parameters["scorer.0.weight"][:, n_features:]
+        shift = torch.bmm(context.expand(len(weight), -1, -1), weight)[:, :, None]
+    scores = perceptron(parameters, "scorer", rows, settings.activation, shift)
+    scores = scores.view(len(scores), n_lists, length)
     if settings.range_limit is None:
         return scores
     return settings.range_limit * torch.tanh(settings.range_slope * scores)
