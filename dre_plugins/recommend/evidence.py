@@ -80,13 +80,11 @@ class Evidence:
         Only the latest complete trials count: a trial that failed or was stopped may have cost
         less than a complete one.
         """
-        paid = [
-            (number, trial.cost)
-            for number, trial in enumerate(self.trials)
-            if trial.state is TrialState.COMPLETE and trial.cost is not None
-        ][-self.max_history :]
-        numbers = np.array([number for number, _ in paid], dtype=np.intp)
-        return self.units[numbers], np.array([cost for _, cost in paid], dtype=np.float64)
+        costs = np.array(
+            [t.cost if t.state is TrialState.COMPLETE else None for t in self.trials], dtype=float
+        )
+        known = np.flatnonzero(~np.isnan(costs))[-self.max_history :]
+        return self.units[known], costs[known]
 
     # ---- states
 

@@ -34,10 +34,9 @@ class HypervolumeProposer(ProcessProposer):
     def __init__(self, prior: Universal, inputs: ModelInputs, rng: np.random.Generator) -> None:
         ranked, _ = inputs.evidence.joint_list
         values = inputs.evidence.objective_values(ranked.trials)
-        is_best = np.zeros(len(values), dtype=np.bool_)
         is_valued = ~np.isnan(values).any(axis=1)
-        rows = np.flatnonzero(inputs.evidence.may_be_incumbent_in(ranked) & is_valued)
-        is_best[rows] = non_dominated(values[rows])
+        is_best = inputs.evidence.may_be_incumbent_in(ranked) & is_valued
+        is_best[is_best] = non_dominated(values[is_best])
         objectives = [
             (column, np.nan_to_num(dense_ranks(column), nan=FAILED_RANK)) for column in values.T
         ]
@@ -47,7 +46,7 @@ class HypervolumeProposer(ProcessProposer):
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest expected gain of hypervolume."""
         targets = self._incumbent_targets(request)
-        front = targets[non_dominated(targets)] if len(targets) else targets
+        front = targets[non_dominated(targets)]
         gain = Gain.beyond(front, self._targets, self._samples.directions)
 
         def log_gains(features: torch.Tensor) -> torch.Tensor:
