@@ -109,8 +109,6 @@ class Loss:
         padding = prepared.padding
         if padding is not None:
             scores = scores.masked_fill(padding, 0.0)
-        if scores.numel() == 0:
-            return scores
         _, _, pulls = _plackett_luce(scores, prepared)
         derivatives = (pulls - prepared.item_weights).to(scores.dtype)
         return derivatives if padding is None else derivatives.masked_fill(padding, 0.0)
