@@ -26,19 +26,18 @@ _ACTIVATIONS = {"relu": torch.relu, "silu": torch.nn.functional.silu}
 
 def layer_shapes(settings: ScorerSettings, n_features: int) -> dict[str, tuple[int, int, int]]:
     """Return the weight shape `[members, in, out]` of every layer, by layer name."""
-    context = settings.context
-    shapes = {}
+    context, n_inputs = settings.context, n_features
+    networks: dict[str, tuple[int, ...]] = {}  # widths of inputs, hidden layers and outputs
     if context is not None:
-        encoder = (n_features + 1, *[context.hidden] * 3)
-        decoder = (*[context.hidden] * 3, context.size)
-        for name, widths in (("phi", encoder), ("rho", decoder)):
-            for layer, (n_in, n_out) in enumerate(pairwise(widths)):
-                shapes[f"{name}.{layer}"] = (1, n_in, n_out)
-    n_inputs = n_features + (context.size if context is not None else 0)
-    widths = (n_inputs, *settings.hidden, 1)
-    for layer, (n_in, n_out) in enumerate(pairwise(widths)):
-        shapes[f"scorer.{layer}"] = (settings.n_members, n_in, n_out)
-    return shapes
+        n_inputs += context.size
+        networks["phi"] = (n_features + 1, *[context.hidden] * 3)
+        networks["rho"] = (*[context.hidden] * 3, context.size)
+    networks["scorer"] = (n_inputs, *settings.hidden, 1)
+    return {
+        f"{name}.{layer}": (settings.n_members if name == "scorer" else 1, n_in, n_out)
+        for name, widths in networks.items()
+        for layer, (n_in, n_out) in enumerate(pairwise(widths))
+    }
 
 
 def initial_parameters(
