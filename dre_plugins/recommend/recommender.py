@@ -242,7 +242,7 @@ class Recommender:
         numbers = range(index, index + 1)
         evidence, free = self._evidence(history, index), self._fixed_units({})
         batch = Batch(evidence, numbers, self.rule, free, candidates)
-        return self._surrogates(batch, self.settings.device, self._rules).fitted_ensemble()
+        return self._surrogates(batch, self.settings.device).fitted_ensemble()
 
     # ---- from a batch to choices
 
@@ -255,12 +255,11 @@ class Recommender:
         device was another one, otherwise with space-filling points.
         """
         self._count_skipped_turns(batch)
-        rules = self._rules
-        if not schedule.asks_model(batch.numbers, batch.evidence, rules):
+        if not schedule.asks_model(batch.numbers, batch.evidence, self._rules):
             return self._space_filling(batch, "random")
         for device in dict.fromkeys((self.settings.device, "cpu")):
             try:
-                surrogates = self._surrogates(batch, device, rules)
+                surrogates = self._surrogates(batch, device)
                 choices = surrogates.choices()
                 if surrogates.contradicts_past_tasks:
                     self.stats["past_contradicted"] += len(batch.numbers)
@@ -271,16 +270,16 @@ class Recommender:
                 self._count_failure(error, device)
         return self._space_filling(batch, "fallback")
 
-    def _surrogates(self, batch: Batch, device: str, rules: TurnRules) -> Surrogates:
+    def _surrogates(self, batch: Batch, device: str) -> Surrogates:
         with _IMPORTING:
             if "torch" not in sys.modules:
                 self._logger.info("Importing torch for the first model, which takes some seconds.")
             from dre_plugins.recommend.surrogates import Surrogates  # imports torch
 
-        uses_past_tasks = schedule.uses_past_tasks(batch.numbers[0], rules)
+        uses_past_tasks = schedule.uses_past_tasks(batch.numbers[0], self._rules)
         return Surrogates(
             batch,
-            rules,
+            self._rules,
             priors=self._priors,
             past_tasks=self._past_tasks if uses_past_tasks else (),
             universal=self._universal,
