@@ -136,9 +136,7 @@ def _numbers(space: SearchSpace) -> list[Domain]:
 
 @lru_cache(maxsize=16)
 def _shared_block(seed: int, block: int) -> Array:
-    points = _sobol_engine(_SHARED_SOBOL, seed, block * _BLOCK, _BLOCK)
-    points.flags.writeable = False
-    return points
+    return _sobol_engine(_SHARED_SOBOL, seed, block * _BLOCK, _BLOCK)
 
 
 def _sobol_engine(n_parameters: int, seed: int, skip: int, n: int) -> Array:

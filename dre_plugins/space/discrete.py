@@ -98,9 +98,7 @@ def _codes(n: int) -> Array:
     else:  # rows are drawn in turn, so that a category's code depends on its index only
         signs = np.random.default_rng(_CODE_SEED).random((n, MAX_ONE_HOT)) < 0.5
         rows = np.where(signs, 1.0, -1.0) / math.sqrt(MAX_ONE_HOT)
-    codes = np.vstack([rows, np.zeros(rows.shape[1])])
-    codes.flags.writeable = False
-    return codes
+    return np.vstack([rows, np.zeros(rows.shape[1])])
 
 
 @dataclass(frozen=True, slots=True)
