@@ -17,7 +17,7 @@ from dre_plugins.space.base import Features, Mask, Units
 from dre_plugins.space.candidates import sobol, with_fixed
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import Seen, first_new
+from dre_plugins.space.seen import SAME, Seen, first_new
 
 Predict = Callable[[Units], torch.Tensor]
 Acquisition = Callable[[torch.Tensor], torch.Tensor]
@@ -169,18 +169,19 @@ class CandidateSearch:
             apart = np.flatnonzero(
                 is_distant(features, self.space.features(taken), self._min_distance)
             )
-            best, is_new = self._first(units[apart], values[apart], seen, steps)
-            if is_new:
-                best = int(apart[best])
-                return units[best], predictions[:, [best]], True
-        best, is_new = self._first(units, values, seen, steps)
-        if not is_new and self.candidates is None:
+            new = self._first_new(units[apart], values[apart], seen, steps)
+            if new is not None:
+                return units[apart[new]], predictions[:, apart[[new]]], True
+        new = self._first_new(units, values, seen, steps)
+        if new is None and self.candidates is None:
             # A search easily misses the last configurations of a finite space.
             remaining = self.rule.unseen(request.fixed, seen, rng, MAX_TABLE)
             if len(remaining):
                 units, predictions = remaining, predict(remaining)
-                best, is_new = self._first(units, acquisition(predictions), seen, steps)
-        return units[best], predictions[:, [best]], is_new
+                values = acquisition(predictions)
+                new = self._first_new(units, values, seen, steps)
+        best = int(values.argmax()) if new is None else new
+        return units[best], predictions[:, [best]], new is not None
 
     @cached_property
     def _min_distance(self) -> float:
@@ -191,20 +192,19 @@ class CandidateSearch:
         rng = np.random.default_rng(seed)
         return self.space.canonical(sobol(self.space.n_parameters, N_REFERENCE, rng))
 
-    def _first(
+    def _first_new(
         self, pool: Units, values: torch.Tensor, seen: Seen, steps: Sequence[float]
-    ) -> tuple[int, bool]:
-        """Return the best candidate that is a step from all trials, and whether it is new at all.
+    ) -> int | None:
+        """Return the best candidate that is a step from all trials; None if none is new at all.
 
         If none is, the next one of the steps counts.
         """
         order = np.argsort(-values.numpy(), kind="stable")
-        for step in steps if self.table is None else ():
+        for step in (*(steps if self.table is None else ()), SAME):
             new = first_new(self.space, pool[order], seen, step)
             if new is not None:
-                return int(order[new]), True
-        new = first_new(self.space, pool[order], seen)
-        return int(order[new or 0]), new is not None
+                return int(order[new])
+        return None
 
     def _spread(self, elite: Units, rng: np.random.Generator, fixed: Units) -> tuple[Units, int]:
         """Return spread points, then children of the elite, `[C, P]`, and how many are spread."""

@@ -121,6 +121,14 @@ def test_suggestions_of_one_fit_are_spread(prior) -> None:
     assert (between + np.eye(len(points))).min() > 0.005
 
 
+def test_choices_of_one_fit_are_repeated_where_no_candidate_is_left() -> None:
+    study = AskTell({"x": ["a", "b"]}, seed=0, allow_duplicates=True, settings=FAST)
+    for number in range(N_COMPLETE):
+        study.add({"x": "ab"[number % 2]}, float(number % 2))
+    study.ask_batch(N_TOGETHER + 4)
+    assert study.stats["fallbacks"] == 0
+
+
 def test_each_choice_takes_its_neighbours_out_of_the_pool() -> None:
     line = np.linspace(0.0, 1.0, 101, dtype=np.float32)[:, None]
     assert np.isclose(min_distance(line), NEAR * 0.01)
