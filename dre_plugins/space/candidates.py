@@ -136,7 +136,9 @@ def _numbers(space: SearchSpace) -> list[Domain]:
 
 @lru_cache(maxsize=16)
 def _shared_block(seed: int, block: int) -> Array:
-    return _sobol_engine(_SHARED_SOBOL, seed, block * _BLOCK, _BLOCK)
+    points = _sobol_engine(_SHARED_SOBOL, seed, block * _BLOCK, _BLOCK)
+    points.flags.writeable = False
+    return points
 
 
 def _sobol_engine(n_parameters: int, seed: int, skip: int, n: int) -> Array:

@@ -98,7 +98,9 @@ def _codes(n: int) -> Array:
     else:  # rows are drawn in turn, so that a category's code depends on its index only
         signs = np.random.default_rng(_CODE_SEED).random((n, MAX_ONE_HOT)) < 0.5
         rows = np.where(signs, 1.0, -1.0) / math.sqrt(MAX_ONE_HOT)
-    return np.vstack([rows, np.zeros(rows.shape[1])])
+    codes = np.vstack([rows, np.zeros(rows.shape[1])])
+    codes.flags.writeable = False
+    return codes
 
 
 @dataclass(frozen=True, slots=True)
