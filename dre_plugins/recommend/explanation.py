@@ -53,6 +53,8 @@ class Explanation:
             dates if they are of a memory; None without any.
         expected_cost: Expected cost of the trial, in the unit of the observed costs; None if
             unknown.
+        learner: What the recognised learner is called whose portfolio it is from, such as
+            "LightGBM"; None if it is from none.
     """
 
     source: str
@@ -62,9 +64,12 @@ class Explanation:
     prior_weight: float | None = None
     past_studies: str | None = None
     expected_cost: float | None = None
+    learner: str | None = None
 
     def __str__(self) -> str:
         parts = [f"{self.source}: {SOURCES.get(self.source, 'no known source')}"]
+        if self.learner is not None:
+            parts.append(f"from the portfolio of {self.learner}")
         if self.predicted_rank is not None and self.n_reference:
             parts.append(_expectation(self.predicted_rank, self.spread, self.n_reference))
         if self.prior_weight is not None:

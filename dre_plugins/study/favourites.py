@@ -34,13 +34,17 @@ def with_favourites(
     for suggestion in suggestions:
         new = (children & {*suggestion.configuration}) - tried
         tried |= {*suggestion.configuration}
-        values = prior.favourite({name: domains[name] for name in domains if name in new})
-        begun.append(_with_values(suggestion, values, recommender))
+        branch = {name: domains[name] for name in domains if name in new}
+        explanation = Explanation("prior", learner=prior.learner(branch))
+        begun.append(_with_values(suggestion, prior.favourite(branch), explanation, recommender))
     return begun
 
 
 def _with_values(
-    suggestion: Suggestion, values: Mapping[str, Any], recommender: Recommender
+    suggestion: Suggestion,
+    values: Mapping[str, Any],
+    explanation: Explanation,
+    recommender: Recommender,
 ) -> Suggestion:
     """Return a suggestion with other values, or unchanged if these may not be tried."""
     space, stats = recommender.space, recommender.stats
@@ -51,4 +55,4 @@ def _with_values(
         return suggestion
     stats.subtract([suggestion.source])
     stats["prior"] += 1
-    return Suggestion(configuration, units, Explanation("prior"))
+    return Suggestion(configuration, units, explanation)

@@ -34,6 +34,7 @@ CHOICE = SearchSpace(
         Condition("et__max_features", "classifier", ("trees",)),
     ],
 )
+LEARNER_OF = {"neighbours": "k nearest neighbours", "trees": "extremely randomised trees"}
 LINEAR_TOO = SearchSpace(
     {
         "booster": Categorical(("gblinear", "gbtree")),
@@ -57,7 +58,8 @@ def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -
     study = study_of(BOOSTING)
     with caplog.at_level(logging.INFO):
         number, first = study.ask()
-    assert study.explain(number).source == "prior"
+    explained = str(study.explain(number))
+    assert explained == "prior: the prior's choice; from the portfolio of LightGBM"
     assert "prior 'lightgbm' knows lgbm-lr (there 'learning_rate')" in caplog.text
     assert "parameters of LightGBM: if not, prior='universal'" in caplog.text
     assert pickle.loads(pickle.dumps(study_of(BOOSTING))).ask()[1] == first
@@ -124,6 +126,8 @@ def test_each_branch_begins_with_the_prior_of_its_learner() -> None:
             is_first = found["classifier"] not in met
             met.add(found["classifier"])
             assert study.explain(number).source == ("prior" if is_first else "random")
+            learner = LEARNER_OF[found["classifier"]] if is_first else None
+            assert study.explain(number).learner == learner
             if is_first:
                 own = {name: value for name, value in found.items() if "__" in name}
                 firsts[found["classifier"]].append(own)

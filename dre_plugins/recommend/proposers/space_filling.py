@@ -40,7 +40,7 @@ class SpaceFilling:
         if request.turn == "random" and request.index in self.batch.portfolio:
             units = self._portfolio_point(request)
             if units is not None:
-                return Choice(units, True, Explanation("prior"))
+                return Choice(units, True, Explanation("prior", learner=self.batch.learner))
         units, is_new = self._point(request.index, request.seen, request.fixed)
         return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
 

@@ -42,6 +42,9 @@ def test_a_learner_is_recognised_and_named_once(caplog: pytest.LogCaptureFixture
     assert "if not, prior='universal'" in messages[0]
     sources = [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
     assert sources == ["prior"] * 3 + ["universal-prior"]
+    explained = [study.sampler.explain(study, trial) for trial in study.trials]
+    assert [explanation.learner for explanation in explained] == ["XGBoost"] * 3 + [None]
+    assert "from the portfolio of XGBoost" in str(explained[0])
 
 
 def test_after_its_portfolio_a_study_goes_on_without_the_prior() -> None:
