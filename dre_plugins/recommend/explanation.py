@@ -50,11 +50,9 @@ class Explanation:
         prior_weight: Share of the ensemble's members that came from the prior, from 0 to 1; None
             without an ensemble or a prior.
         past_studies: Names of the past studies that it was learnt from: the first three, with
-            dates if they are of a memory; None without any.
+            dates if they are of a memory; or of what learner it is the portfolio. None without.
         expected_cost: Expected cost of the trial, in the unit of the observed costs; None if
             unknown.
-        learner: What the recognised learner is called whose portfolio it is from, such as
-            "LightGBM"; None if it is from none.
     """
 
     source: str
@@ -64,12 +62,9 @@ class Explanation:
     prior_weight: float | None = None
     past_studies: str | None = None
     expected_cost: float | None = None
-    learner: str | None = None
 
     def __str__(self) -> str:
         parts = [f"{self.source}: {SOURCES.get(self.source, 'no known source')}"]
-        if self.learner is not None:
-            parts.append(f"from the portfolio of {self.learner}")
         if self.predicted_rank is not None and self.n_reference:
             parts.append(_expectation(self.predicted_rank, self.spread, self.n_reference))
         if self.prior_weight is not None:
@@ -93,6 +88,11 @@ class Suggestion:
     def source(self) -> str:
         """Return one of `SOURCES`, which has the meanings."""
         return self.explanation.source
+
+
+def of_portfolio(learner: str | None) -> Explanation:
+    """Return the explanation of a configuration from the portfolio of a recognised learner."""
+    return Explanation("prior", past_studies=f"the portfolio of {learner}" if learner else None)
 
 
 def abbreviated(names: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from dre_plugins.recommend.explanation import Explanation, Suggestion
+from dre_plugins.recommend.explanation import Explanation, Suggestion, of_portfolio
 from dre_plugins.recommend.prior import LoadedPrior, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
@@ -35,7 +35,7 @@ def with_favourites(
         new = (children & {*suggestion.configuration}) - tried
         tried |= {*suggestion.configuration}
         branch = {name: domains[name] for name in domains if name in new}
-        explanation = Explanation("prior", learner=prior.learner(branch))
+        explanation = of_portfolio(prior.learner(branch))
         begun.append(_with_values(suggestion, prior.favourite(branch), explanation, recommender))
     return begun
 

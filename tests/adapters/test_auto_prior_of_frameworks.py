@@ -34,7 +34,10 @@ CHOICE = SearchSpace(
         Condition("et__max_features", "classifier", ("trees",)),
     ],
 )
-LEARNER_OF = {"neighbours": "k nearest neighbours", "trees": "extremely randomised trees"}
+PORTFOLIO_OF = {
+    "neighbours": "the portfolio of k nearest neighbours",
+    "trees": "the portfolio of extremely randomised trees",
+}
 LINEAR_TOO = SearchSpace(
     {
         "booster": Categorical(("gblinear", "gbtree")),
@@ -59,7 +62,7 @@ def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.INFO):
         number, first = study.ask()
     explained = str(study.explain(number))
-    assert explained == "prior: the prior's choice; from the portfolio of LightGBM"
+    assert explained == "prior: the prior's choice; learnt from the portfolio of LightGBM"
     assert "prior 'lightgbm' knows lgbm-lr (there 'learning_rate')" in caplog.text
     assert "parameters of LightGBM: if not, prior='universal'" in caplog.text
     assert pickle.loads(pickle.dumps(study_of(BOOSTING))).ask()[1] == first
@@ -126,8 +129,8 @@ def test_each_branch_begins_with_the_prior_of_its_learner() -> None:
             is_first = found["classifier"] not in met
             met.add(found["classifier"])
             assert study.explain(number).source == ("prior" if is_first else "random")
-            learner = LEARNER_OF[found["classifier"]] if is_first else None
-            assert study.explain(number).learner == learner
+            portfolio = PORTFOLIO_OF[found["classifier"]] if is_first else None
+            assert study.explain(number).past_studies == portfolio
             if is_first:
                 own = {name: value for name, value in found.items() if "__" in name}
                 firsts[found["classifier"]].append(own)

@@ -30,10 +30,8 @@ EXPLANATION_KEY = "dre:explanation"
 CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
 ENQUEUED_KEY = "fixed_params"  # where Optuna keeps the values of an enqueued trial
 
-_WORDS = ("past_studies", "learner")
-_FIGURES = tuple(
-    field.name for field in fields(Explanation) if field.name not in ("source", *_WORDS)
-)
+_WORDS = ("source", "past_studies")
+_FIGURES = tuple(field.name for field in fields(Explanation) if field.name not in _WORDS)
 
 # A child of Optuna's logger, whose handler and level (`optuna.logging.set_verbosity`) it shares.
 logger = get_logger("optuna.dre_plugins")
@@ -44,8 +42,10 @@ def explanation_of(trial: FrozenTrial) -> Explanation:
     stored = trial.user_attrs.get(EXPLANATION_KEY)
     if isinstance(stored, Mapping) and isinstance(stored.get("source"), str):
         figures = {name: stored[name] for name in _FIGURES if is_finite(stored.get(name))}
-        words = {name: stored[name] for name in _WORDS if isinstance(stored.get(name), str)}
-        return Explanation(stored["source"], **figures, **words)
+        past = stored.get("past_studies")
+        return Explanation(
+            stored["source"], **figures, past_studies=past if isinstance(past, str) else None
+        )
     return Explanation("enqueued" if ENQUEUED_KEY in trial.system_attrs else "unknown")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.explanation import Explanation, of_portfolio
 from dre_plugins.recommend.requests import Batch, Choice, Request, stream
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol_point, start_up_point, with_fixed
@@ -40,7 +40,7 @@ class SpaceFilling:
         if request.turn == "random" and request.index in self.batch.portfolio:
             units = self._portfolio_point(request)
             if units is not None:
-                return Choice(units, True, Explanation("prior", learner=self.batch.learner))
+                return Choice(units, True, of_portfolio(self.batch.learner))
         units, is_new = self._point(request.index, request.seen, request.fixed)
         return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
 
