@@ -50,7 +50,8 @@ class Explanation:
         prior_weight: Share of the ensemble's members that came from the prior, from 0 to 1; None
             without an ensemble or a prior.
         past_studies: Names of the past studies that it was learnt from: the first three, with
-            dates if they are of a memory; or of what learner it is the portfolio. None without.
+            dates if they are of a memory; or "the portfolio of" a recognised learner; None without
+            any.
         expected_cost: Expected cost of the trial, in the unit of the observed costs; None if
             unknown.
     """

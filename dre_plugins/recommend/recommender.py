@@ -341,7 +341,11 @@ class Recommender:
         if not self._is_recognised or schedule.is_ensemble_ready(evidence, self._rules):
             return {}
         priors = [prior for prior in self._aligned_priors if prior is not None]
-        return portfolio_trials(priors[0].favourites, evidence.units, numbers) if priors else {}
+        if not priors:
+            return {}
+        # One that breaks the rule is never tried, and would keep its place before the others.
+        portfolio = [units for units in priors[0].favourites if self.rule.may_hold(units)]
+        return portfolio_trials(portfolio, evidence.units, numbers)
 
     # ---- counters and messages
 

@@ -108,7 +108,8 @@ def test_no_member_is_tried_that_was_tried_or_breaks_the_rule() -> None:
     study.ask()
     assert study.ask()[1]["lgbm-lr"] == second["lgbm-lr"]
     study = study_of(BOOSTING, valid=lambda found: found["lgbm-lr"] != first["lgbm-lr"])
-    assert study.explain(study.ask()[0]).source == "random"
+    assert study.ask()[1]["lgbm-lr"] == second["lgbm-lr"]  # the others take its place
+    assert [study.explain(study.ask()[0]).source for _ in range(3)] == ["prior", "prior", "random"]
     study = study_of(LINEAR_TOO)  # the members leave the booster open
     assert len({study.ask()[1]["eta"] for _ in range(3)}) == 3
 

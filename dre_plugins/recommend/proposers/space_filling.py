@@ -6,6 +6,7 @@ one is a point of the Sobol sequence, in case the names of the parameters mislea
 (lab/2026-11-24-portfolio.md).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,7 +76,7 @@ class SpaceFilling:
         return (left[0], True) if len(left) else (draws[0], False)
 
 
-def portfolio_trials(portfolio: Units, tried: Units, numbers: range) -> dict[int, Units]:
+def portfolio_trials(portfolio: Sequence[Units], tried: Units, numbers: range) -> dict[int, Units]:
     """Return the portfolio's coordinates `[P]` for suggestions, by number; Sobol points have none.
 
     Configurations that are near a trial or near an earlier one of the portfolio are left out. The
@@ -83,11 +84,11 @@ def portfolio_trials(portfolio: Units, tried: Units, numbers: range) -> dict[int
     different ones.
 
     Args:
-        portfolio: Coordinates in order `[F, P]`, NaN where one leaves a parameter open.
+        portfolio: Coordinates `[P]` in order, NaN where one leaves a parameter open.
         tried: Coordinates of the trials that have begun `[N, P]`, NaN for inactive parameters.
         numbers: Numbers of the suggestions.
     """
-    remaining = np.empty((0, portfolio.shape[1]))
+    remaining = np.empty((0, tried.shape[1]))
     for units in portfolio:
         is_given = ~np.isnan(units)
         others = np.concatenate([tried, remaining])[:, is_given]
