@@ -258,19 +258,6 @@ def test_what_optuna_tuned_helps_ray_tune(memory):
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize(("given", "name"), [({}, "loss"), ({"name": "monday"}, "monday")])
-def test_a_study_of_ray_tune_may_have_a_name(given, name, memory):
-    tune_of_ray = pytest.importorskip("ray.tune")
-    from dre_plugins import DRESearch
-
-    space = {"lr": tune_of_ray.loguniform(1e-4, 1.0)}
-    search = DRESearch(space, metric="loss", mode="min", memory=memory, **given)
-    search.suggest("a")
-    search.on_trial_complete("a", {"loss": 1.0, "training_iteration": 1})
-    assert [entry.header.name for entry in memory.index().entries] == [name]
-
-
-@pytest.mark.ray
 def test_a_ray_search_that_is_restored_is_no_study_more(memory, tmp_path):
     """Ray makes a new search of a Tuner and restores its state then."""
     tune_of_ray = pytest.importorskip("ray.tune")

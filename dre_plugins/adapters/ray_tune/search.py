@@ -121,7 +121,6 @@ class DRESearch(Searcher):
             as a trial gets it, but without constants that only the Tuner has if `space`, `metric`
             and `mode` are given here. Points to evaluate are exempt. It is saved with the search,
             even if it is a lambda.
-        name: Name under which the memory shows the study; without one, that of the metric.
 
     Raises:
         ValueError: If an argument is invalid, there is nothing to learn from in `past_results`, a
@@ -151,9 +150,7 @@ class DRESearch(Searcher):
         settings: Settings | None = None,
         memory: GivenMemory = None,
         valid: Valid | None = None,
-        name: str = "",
     ) -> None:
-        require(isinstance(name, str), "name", name, "a text")
         metric, mode = arguments.checked_objectives(metric, mode)
         super().__init__(metric, mode)  # type: ignore[arg-type]  # lists for several objectives
         self.identity = secrets.token_hex()  # the same in all copies of a search
@@ -171,7 +168,6 @@ class DRESearch(Searcher):
             evaluated=evaluated,
             memory=memory,
             valid=valid,
-            name=name,
         )
         self._reading = Reading.of(metric, constraints, cost, stopped)
         self._files = states.StateFiles()

@@ -41,7 +41,6 @@ class StudyArguments:
     evaluated: Sequence[Evaluated]
     memory: GivenMemory
     valid: Valid | None
-    name: str = ""  # "": that of the metric, if there is a single one
 
     def on(self, param_space: ParamSpace) -> StudyArguments:
         """Return them for a parameter space, in which a Tuner may hide objects."""
@@ -80,7 +79,7 @@ class StudyArguments:
             logger=logger,
             memory=self.memory,
             framework="ray-tune",
-            name=self.name or (metric if isinstance(metric, str) else ""),
+            name=metric if isinstance(metric, str) else "",
             valid=_rule_on(self.valid, space),
             **self.options,
         )

@@ -109,7 +109,6 @@ def test_a_wrong_objective_is_refused_at_set_up(arguments, given, message) -> No
             r"evaluated_rewards must be numbers, or None or NaN .*got 'a'",
         ),
         ({"prior": "xgboost", "past_results": "."}, "prior and past_results"),
-        ({"name": 3}, "name must be a text, got 3"),
         ({"prior": "nothing"}, "nothing"),
     ],
 )
