@@ -126,7 +126,7 @@ def describe(record: Record) -> str:
     values = [value for value in record.get("values", ()) if isinstance(value, (int, float))]
     end = f"best {max(values):.4f}" if values else "done"
     if "error" in record:
-        end = "FAILED"
+        end = f"FAILED, {record['error'].strip().splitlines()[-1]}"
     name = f"{run.sampler} {run.scenario} task {run.task} seed {run.seed}"
     return f"{name if run.problem == MAXIMISE else f'{run.problem} {name}'}: {end}"
 

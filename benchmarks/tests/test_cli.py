@@ -77,6 +77,7 @@ def test_one_crash_fails_that_run_only(bench, tmp_path) -> None:
     arguments = ("--scenarios", "mixed", "--samplers", samplers, "--trials", "3", "--seeds", "1")
     result = bench("run", *arguments, "-o", out, code=1)
     assert "1 runs failed" in result.stderr
+    assert "FAILED, ValueError: sampler 'optuna.samplers.NoSuchSampler' cannot" in result.stdout
     records = [json.loads(line) for line in out.read_text().splitlines()]
     assert sorted("error" in record for record in records) == [False, True]
 

@@ -198,7 +198,8 @@ def test_perform_records_the_study_or_its_error(scenario):
     assert runs.describe(record).startswith("crash random rbv2_rpart task 3 seed 0: ")
     failed = perform(a_run("crash", "random:nonsense=1"))
     assert "nonsense" in failed["error"]
-    assert runs.describe(failed).endswith("FAILED")
+    problem = failed["error"].splitlines()[-1]
+    assert runs.describe(failed).endswith(f": FAILED, {problem}") and "nonsense" in problem
 
 
 @pytest.mark.slow

@@ -87,6 +87,7 @@ def show(study: Study, folder: Folder = None) -> None:
 
     opened = _memory(folder)
     sources = opened.source_studies()
+    names = {entry.header.study: entry.header.name for entry in opened.index().entries}
     for entry in _found(opened, [study]):
         header, read = entry.header, read_study(entry.files)
         # Past tasks are recorded with the sign by which larger values are better, and searchers of
@@ -109,7 +110,8 @@ def show(study: Study, folder: Folder = None) -> None:
         if best is not None and best.value is not None:
             entries["best value"] = f"{SIGNS[header.directions[0]] * best.value + 0.0:g}"
             entries["there"] = ", ".join(f"{k}={v}" for k, v in best.configuration.items())
-        past = [source[:8] for source in sources.get(header.study, [])]
+        # Of those that were deleted, only the identities are left.
+        past = [f"{s[:8]} {names.get(s, '')}".strip() for s in sources.get(header.study, [])]
         entries["learnt from"] = ", ".join(past) or "no study"
         console().print(entry_table(f"study {header.title}", entries))
         console().print(space_table(read.space()))

@@ -52,11 +52,13 @@ def names_table(space: SearchSpace) -> Table:
     from dre_plugins.transfer.spaces.aliases import other_names
 
     table = Table("parameter", "also", title="other names", title_justify="left")
-    for name, others in other_names(space.domains).items():
+    names = other_names(space.domains)
+    for name, others in names.items():
         table.add_row(name, ", ".join(others))
+    is_inverse = "alpha" in names.get("C", ())
     table.caption = (
         "Prefixes (clf__, model., svm_) do not matter; log10_, log2_ and ln_ before a name stand "
-        "for its logarithm, inv_ for its inverse, as alpha does for C."
+        f"for its logarithm, inv_ for its inverse{', as alpha does for C' if is_inverse else ''}."
     )
     return table
 

@@ -50,7 +50,8 @@ class Explanation:
         prior_weight: Share of the ensemble's members that came from the prior, from 0 to 1; None
             without an ensemble or a prior.
         past_studies: Names of the past studies that it was learnt from: the first three, with
-            dates if they are of a memory; None without any.
+            dates if they are of a memory; or "the portfolio of" a recognised learner; None without
+            any.
         expected_cost: Expected cost of the trial, in the unit of the observed costs; None if
             unknown.
     """
@@ -88,6 +89,11 @@ class Suggestion:
     def source(self) -> str:
         """Return one of `SOURCES`, which has the meanings."""
         return self.explanation.source
+
+
+def of_portfolio(learner: str | None) -> Explanation:
+    """Return the explanation of a configuration from the portfolio of a recognised learner."""
+    return Explanation("prior", past_studies=f"the portfolio of {learner}" if learner else None)
 
 
 def abbreviated(names: Sequence[str]) -> str:

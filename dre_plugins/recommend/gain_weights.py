@@ -53,9 +53,9 @@ class GainWeights:
     def of(cls, evidence: Evidence) -> GainWeights:
         """Return the weights that follow from the evidence."""
         space, costs, feasibility = evidence.space, None, None
-        units, known = evidence.costs
-        if len(known) >= MIN_COSTS and known.min() < known.max():
-            costs = CostModel(space, units, known)
+        units, observed = evidence.costs
+        if len(observed) >= MIN_COSTS and observed.min() < observed.max():
+            costs = CostModel(space, units, observed)
         if constraints := evidence.violated_constraints:
             feasibility = Feasibility(space, evidence.units, constraints, evidence.max_history)
         return cls(space, costs, feasibility)

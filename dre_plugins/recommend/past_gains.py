@@ -155,9 +155,10 @@ class PastGains:
         The study's weight grows with its trials; after `N_EQUAL` it is that of all past tasks.
         """
         of_past = self.weights.sum()
-        own = max(LARGEST_WEIGHT, of_past * self._n_ended / N_EQUAL)
+        of_study = max(LARGEST_WEIGHT, of_past * self._n_ended / N_EQUAL)
         gains = torch.from_numpy(self.at(units)).log()
-        return torch.logaddexp(log_improvements + math.log(own), gains) - math.log(own + of_past)
+        total = torch.logaddexp(log_improvements + math.log(of_study), gains)
+        return total - math.log(of_study + of_past)
 
 
 class _PastProcesses:

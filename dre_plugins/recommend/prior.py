@@ -80,6 +80,9 @@ class RecognisedPrior(PriorLike, Protocol):
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
         """Return the prior's best values of the parameters that it knows."""
 
+    def learner(self, domains: Mapping[str, Domain]) -> str | None:
+        """Return what the recognised learner is called; None if none is recognised."""
+
 
 Universal: TypeAlias = "Literal['universal'] | UniversalFile"
 # A list has an entry for each objective, None without a prior.

@@ -139,6 +139,12 @@ class Recommender:
         """Return all trained priors on the space, including that of a recognised learner."""
         return aligned(self._prior, self.space, self._n_objectives)
 
+    @cached_property
+    def _learner(self) -> str | None:
+        """Return what the learner is called whose portfolio may be used; None if there is none."""
+        prior = self._prior
+        return prior.learner(self.space.domains) if isinstance(prior, RecognisedPrior) else None
+
     def suggest(
         self,
         history: Sequence[Trial],
@@ -200,6 +206,7 @@ class Recommender:
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             evidence = self._evidence([*history, *pending], first)
             numbers = range(first, min(first + N_TOGETHER, index + count))
+            portfolio = self._portfolio_trials(evidence, numbers)
             batch = Batch(
                 evidence,
                 numbers,
@@ -210,7 +217,8 @@ class Recommender:
                 is_evaluated,
                 shares_fit=bool(suggestions),
                 may_repeat=self.settings.allow_duplicates,
-                portfolio=self._portfolio_trials(evidence, numbers),
+                portfolio=portfolio,
+                learner=self._learner if portfolio else None,
             )
             for number, choice in zip(batch.numbers, self._choices(batch), strict=True):
                 units = choice.units
@@ -332,7 +340,11 @@ class Recommender:
         if not self._is_recognised or schedule.is_ensemble_ready(evidence, self._rules):
             return {}
         priors = [prior for prior in self._aligned_priors if prior is not None]
-        return portfolio_trials(priors[0].favourites, evidence.units, numbers) if priors else {}
+        if not priors:
+            return {}
+        # One that breaks the rule is never tried, and would keep its place before the others.
+        portfolio = [units for units in priors[0].favourites if self.rule.may_hold(units)]
+        return portfolio_trials(portfolio, evidence.units, numbers)
 
     # ---- counters and messages
 

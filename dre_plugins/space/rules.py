@@ -182,7 +182,9 @@ class Rule:
 
     def may_hold(self, fixed: Array) -> bool:
         """Return whether a valid configuration with coordinates `[P]` was found, NaN if free."""
-        return self._valid is None or len(self.examples(fixed)) > 0
+        if np.isnan(fixed).any():
+            return self._valid is None or len(self.examples(fixed)) > 0
+        return bool(self.holds(fixed[None])[0])
 
     def examples(self, fixed: Array) -> Array:
         """Return the valid configurations that were found with given coordinates `[P]`, `[S, P]`.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from dre_plugins.recommend.explanation import Explanation, Suggestion
+from dre_plugins.recommend.explanation import Explanation, Suggestion, of_portfolio
 from dre_plugins.recommend.prior import LoadedPrior, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
@@ -34,13 +34,17 @@ def with_favourites(
     for suggestion in suggestions:
         new = (children & {*suggestion.configuration}) - tried
         tried |= {*suggestion.configuration}
-        values = prior.favourite({name: domains[name] for name in domains if name in new})
-        begun.append(_with_values(suggestion, values, recommender))
+        branch = {name: domains[name] for name in domains if name in new}
+        explanation = of_portfolio(prior.learner(branch))
+        begun.append(_with_values(suggestion, prior.favourite(branch), explanation, recommender))
     return begun
 
 
 def _with_values(
-    suggestion: Suggestion, values: Mapping[str, Any], recommender: Recommender
+    suggestion: Suggestion,
+    values: Mapping[str, Any],
+    explanation: Explanation,
+    recommender: Recommender,
 ) -> Suggestion:
     """Return a suggestion with other values, or unchanged if these may not be tried."""
     space, stats = recommender.space, recommender.stats
@@ -51,4 +55,4 @@ def _with_values(
         return suggestion
     stats.subtract([suggestion.source])
     stats["prior"] += 1
-    return Suggestion(configuration, units, Explanation("prior"))
+    return Suggestion(configuration, units, explanation)

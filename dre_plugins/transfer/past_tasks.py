@@ -69,10 +69,11 @@ class PastTasks(KnownSpace):
         tasks = [task for task in metadata if task.lists()]
         if not tasks:
             skipped = f"; left out: {dict(metadata.skipped)}" if metadata.skipped else ""
-            raise ValueError(
-                f"None of {counted(len(metadata), 'past task')} has two evaluations that differ, "
-                f"so there is nothing to learn from{skipped}."
-            )
+            problem = "There are no past tasks"
+            if len(metadata):
+                some = counted(len(metadata), "past task")
+                problem = f"None of {some} has two evaluations that differ"
+            raise ValueError(f"{problem}, so there is nothing to learn from{skipped}.")
         return cls(tasks[-MAX_TASKS:])
 
     def with_mapping(self, mapping: Mapping[str, str] | None) -> PastTasks:
@@ -117,8 +118,8 @@ class PastTasks(KnownSpace):
     def summary(self, space: SearchSpace) -> str:
         """Say in one line which parameters of a space they know."""
         alignment = try_align(space, self.space, mapping=self.mapping)
-        known = "" if alignment is None else f" {alignment.summary()}"
-        return f"the record of {counted(len(self.tasks), 'past study', 'past studies')}{known}"
+        matches = "" if alignment is None else f" {alignment.summary()}"
+        return f"the record of {counted(len(self.tasks), 'past study', 'past studies')}{matches}"
 
     @cached_property
     def _ranked(self) -> list[tuple[TrialList, Array]]:
@@ -129,7 +130,7 @@ class PastTasks(KnownSpace):
         ]
 
     @cached_property
-    def _own_names(self) -> list[dict[str, str]]:
+    def _original_names(self) -> list[dict[str, str]]:
         """Return what each task calls parameters, by their names in the union."""
         spaces = [task.space for task in self.tasks]
         return [
@@ -140,8 +141,8 @@ class PastTasks(KnownSpace):
     def _aligned(self, number: int, space: SearchSpace) -> PastTask | None:
         """Return a task on a search space, None if it tells nothing of the shared parameters."""
         task, (ranked, values) = self.tasks[number], self._ranked[number]
-        own = self._own_names[number] if self.mapping else {}
-        mapping = {own[theirs]: name for name, theirs in self.mapping.items() if theirs in own}
+        names = self._original_names[number] if self.mapping else {}
+        mapping = {names[theirs]: name for name, theirs in self.mapping.items() if theirs in names}
         alignment = None
         with suppress(ValueError):  # a parameter of the mapping has no value in common
             alignment = try_align(task.space, space, mapping=mapping)

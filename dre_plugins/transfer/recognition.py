@@ -180,6 +180,11 @@ class AutoPrior:
         values = space.to_configuration(aligned.favourites[0])
         return {name: value for name, value in values.items() if name in space.names}
 
+    def learner(self, domains: Mapping[str, Domain]) -> str | None:
+        """Return what the recognised learner is called; None if none is recognised."""
+        key = recognised(domains)
+        return None if key is None else LEARNERS[key].title
+
     def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:
         """Return the prior of the learner that a search space tunes; None if there is none."""
         key = recognised(domains)

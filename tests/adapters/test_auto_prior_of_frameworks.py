@@ -34,6 +34,10 @@ CHOICE = SearchSpace(
         Condition("et__max_features", "classifier", ("trees",)),
     ],
 )
+PORTFOLIO_OF = {
+    "neighbours": "the portfolio of k nearest neighbours",
+    "trees": "the portfolio of extremely randomised trees",
+}
 LINEAR_TOO = SearchSpace(
     {
         "booster": Categorical(("gblinear", "gbtree")),
@@ -57,7 +61,8 @@ def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -
     study = study_of(BOOSTING)
     with caplog.at_level(logging.INFO):
         number, first = study.ask()
-    assert study.explain(number).source == "prior"
+    explained = str(study.explain(number))
+    assert explained == "prior: the prior's choice; learnt from the portfolio of LightGBM"
     assert "prior 'lightgbm' knows lgbm-lr (there 'learning_rate')" in caplog.text
     assert "parameters of LightGBM: if not, prior='universal'" in caplog.text
     assert pickle.loads(pickle.dumps(study_of(BOOSTING))).ask()[1] == first
@@ -103,7 +108,8 @@ def test_no_member_is_tried_that_was_tried_or_breaks_the_rule() -> None:
     study.ask()
     assert study.ask()[1]["lgbm-lr"] == second["lgbm-lr"]
     study = study_of(BOOSTING, valid=lambda found: found["lgbm-lr"] != first["lgbm-lr"])
-    assert study.explain(study.ask()[0]).source == "random"
+    assert study.ask()[1]["lgbm-lr"] == second["lgbm-lr"]  # the others take its place
+    assert [study.explain(study.ask()[0]).source for _ in range(3)] == ["prior", "prior", "random"]
     study = study_of(LINEAR_TOO)  # the members leave the booster open
     assert len({study.ask()[1]["eta"] for _ in range(3)}) == 3
 
@@ -124,6 +130,8 @@ def test_each_branch_begins_with_the_prior_of_its_learner() -> None:
             is_first = found["classifier"] not in met
             met.add(found["classifier"])
             assert study.explain(number).source == ("prior" if is_first else "random")
+            portfolio = PORTFOLIO_OF[found["classifier"]] if is_first else None
+            assert study.explain(number).past_studies == portfolio
             if is_first:
                 own = {name: value for name, value in found.items() if "__" in name}
                 firsts[found["classifier"]].append(own)

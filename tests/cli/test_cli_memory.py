@@ -64,7 +64,7 @@ def test_show(dre, memory):
     tune(memory, 1, name="new", framework="syne-tune")
     text = dre("memory", "show", "new").output
     assert "what was maximised has a minus" in text and "1 complete" in text and "log" in text
-    assert "wine" in text  # where it has learnt from: identity and name are the same here
+    assert "wine wine" in text  # where it has learnt from: identity and name are the same here
     text = dre("memory", "show", "wine").output
     assert "12 complete" in text and "no study" in text and "best value" in text
 

@@ -7,6 +7,7 @@ from dre_plugins.recommend.search import MAX_TABLE
 from dre_plugins.space import SearchSpace
 from dre_plugins.transfer.learners import LEARNERS
 from dre_plugins.transfer.prior_file import CATALOGUE, names
+from dre_plugins.transfer.spaces.aliases import other_names
 
 # Of YAHPO Gym's surrogates: where each is from, the command that makes it, and its evaluations.
 SURROGATES = {
@@ -46,6 +47,18 @@ def test_a_measured_prior_has_beaten_its_rivals_and_begins_with_its_favourite(na
         return  # of a table, the weights choose
     _, first = AskTell(prior.space, seed=0, prior=prior).ask()
     assert first == pytest.approx(prior.space.to_configuration(prior.favourites[0]))
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_other_name_that_is_shown_is_understood(name):
+    """`dre priors show` lists what else a parameter may be called, beside the others."""
+    prior = Prior.load(name)
+    domains = prior.space.domains
+    for parameter, others in other_names(domains).items():
+        for other in others:
+            study = {other if n == parameter else n: domains[n] for n in domains}
+            links = prior.align(SearchSpace(study)).links
+            assert parameter in {link.target for link in links if link.source == other}, other
 
 
 def test_a_shipped_prior_knows_the_names_of_other_interfaces():

@@ -108,6 +108,8 @@ def test_what_a_metadata_set_must_have(monkeypatch) -> None:
     monkeypatch.setattr(past_tasks, "MAX_TASKS", 2)
     last = PastTasks.of(MetaDataset.of(map(named, range(3))))
     assert [task.name for task in last.tasks] == ["task 1", "task 2"]
+    with pytest.raises(ValueError, match=r"^There are no past tasks, so there is nothing to"):
+        PastTasks.of(MetaDataset(()))
     with pytest.raises(ValueError, match=r"^None of 1 past task has two evaluations that differ"):
         PastTasks.of(MetaDataset.of([past_of(RATES, 1)]))
     with pytest.raises(ValueError, match=r"^tasks must be one past task at least, got \[\]"):

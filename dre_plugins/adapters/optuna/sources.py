@@ -132,9 +132,12 @@ def _unreadable(url: str, error: Exception) -> ValueError:
     if isinstance(error, StorageInternalError) and isinstance(error.__cause__, Exception):
         reason = error.__cause__  # Optuna's own text guesses at a write that failed
     text = _without_passwords(str(reason), url)
+    remedy = "a URL such as 'sqlite:///study.db'"
+    if "://" not in url:  # a file
+        remedy += ", MetaDataset.load(…) of a file of `dre import`, or from_table(…) of a table"
     return ValueError(
         f"Cannot read the Optuna storage {_hidden(url)!r} ({type(reason).__name__}: "
-        f"{text[:300]}); give a URL such as 'sqlite:///study.db'."
+        f"{text[:300]}); give {remedy}."
     )
 
 

@@ -232,6 +232,8 @@ class DRETransfer(DRE):
         past_mode: Mode | None = None,
         **options: Any,
     ) -> None:
+        if "prior" in options:  # the past experiments are the prior
+            raise TypeError(f"{type(self).__name__} has no arguments ['prior'].")
         is_read = isinstance(transfer_learning_evaluations, MetaDataset)
         prior = prior_from_evaluations(
             transfer_learning_evaluations,

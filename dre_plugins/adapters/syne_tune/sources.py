@@ -144,7 +144,8 @@ def _folders(source: Any) -> list[Path]:
     with suppress(RuntimeError):  # of Syne Tune where there is no home directory
         root = folder if folder.is_dir() else Path(experiment_path(str(place)))
     if not root.is_dir():
-        raise ValueError(f"There is no folder {str(folder)!r}, nor {str(root)!r}; check the path.")
+        places = ", nor ".join(dict.fromkeys(repr(str(path)) for path in (folder, root)))
+        raise ValueError(f"There is no folder {places}; check the path.")
     if any((root / name).exists() for name in (ST_RESULTS_DATAFRAME_FILENAME, "results.csv")):
         return [root]
     folders = sorted(file.parent for file in root.glob(f"**/{ST_METADATA_FILENAME}"))

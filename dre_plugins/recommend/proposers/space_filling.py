@@ -6,11 +6,12 @@ one is a point of the Sobol sequence, in case the names of the parameters mislea
 (lab/2026-11-24-portfolio.md).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.explanation import Explanation, of_portfolio
 from dre_plugins.recommend.requests import Batch, Choice, Request, stream
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol_point, start_up_point, with_fixed
@@ -40,7 +41,7 @@ class SpaceFilling:
         if request.turn == "random" and request.index in self.batch.portfolio:
             units = self._portfolio_point(request)
             if units is not None:
-                return Choice(units, True, Explanation("prior"))
+                return Choice(units, True, of_portfolio(self.batch.learner))
         units, is_new = self._point(request.index, request.seen, request.fixed)
         return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
 
@@ -75,7 +76,7 @@ class SpaceFilling:
         return (left[0], True) if len(left) else (draws[0], False)
 
 
-def portfolio_trials(portfolio: Units, tried: Units, numbers: range) -> dict[int, Units]:
+def portfolio_trials(portfolio: Sequence[Units], tried: Units, numbers: range) -> dict[int, Units]:
     """Return the portfolio's coordinates `[P]` for suggestions, by number; Sobol points have none.
 
     Configurations that are near a trial or near an earlier one of the portfolio are left out. The
@@ -83,11 +84,11 @@ def portfolio_trials(portfolio: Units, tried: Units, numbers: range) -> dict[int
     different ones.
 
     Args:
-        portfolio: Coordinates in order `[F, P]`, NaN where one leaves a parameter open.
+        portfolio: Coordinates `[P]` in order, NaN where one leaves a parameter open.
         tried: Coordinates of the trials that have begun `[N, P]`, NaN for inactive parameters.
         numbers: Numbers of the suggestions.
     """
-    remaining = np.empty((0, portfolio.shape[1]))
+    remaining = np.empty((0, tried.shape[1]))
     for units in portfolio:
         is_given = ~np.isnan(units)
         others = np.concatenate([tried, remaining])[:, is_given]

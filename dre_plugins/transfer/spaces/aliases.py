@@ -202,10 +202,14 @@ def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict
 def other_names(names: Iterable[str]) -> dict[str, list[str]]:
     """Return what else each parameter of a search space may be called in a study.
 
-    >>> other_names(["C", "gamma"])
-    {'C': ['alpha', 'cost', 'lambda', 'reg_param']}
+    >>> other_names(["C", "gamma"]), other_names(["C", "penalty"])
+    ({'C': ['cost']}, {'C': ['alpha', 'cost', 'lambda', 'reg_param']})
     """
-    return {
-        name: sorted((ROLES[title].names | ROLES[title].words) - {normalised(name)})
-        for title, name in roles(names).items()
-    }
+    names = list(names)
+    learners = families(names)
+    others = {}
+    for title, name in roles(names).items():
+        role = ROLES[title]
+        meanings = role.names | role.words if role.family in learners else role.names
+        others[name] = sorted(meanings - {normalised(name)})
+    return others

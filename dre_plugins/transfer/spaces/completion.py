@@ -47,12 +47,12 @@ class KnownSpace:
             for name, domain in self.space.domains.items()
             if name not in linked and name not in domains
         }
-        known = {**domains, **to_come}
+        together = {**domains, **to_come}
         conditions = [
             condition
             for condition in self.space.conditions
             if condition.child in to_come
-            and condition.parent in known
-            and is_valid(condition, known[condition.parent])
+            and condition.parent in together
+            and is_valid(condition, together[condition.parent])
         ]
-        return SearchSpace(known, conditions)
+        return SearchSpace(together, conditions)

@@ -42,6 +42,10 @@ def test_a_learner_is_recognised_and_named_once(caplog: pytest.LogCaptureFixture
     assert "if not, prior='universal'" in messages[0]
     sources = [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
     assert sources == ["prior"] * 3 + ["universal-prior"]
+    explained = [study.sampler.explain(study, trial) for trial in study.trials]
+    told = [explanation.past_studies for explanation in explained]
+    assert told == ["the portfolio of XGBoost"] * 3 + [None]
+    assert "learnt from the portfolio of XGBoost" in str(explained[0])
 
 
 def test_after_its_portfolio_a_study_goes_on_without_the_prior() -> None:

@@ -250,3 +250,4 @@ def test_a_bad_url_is_named_without_its_password(url: str) -> None:
     assert "s3cr3t" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert url[:8] in str(caught.value)
+    assert ("MetaDataset.load" in str(caught.value)) is ("://" not in url)

@@ -158,6 +158,11 @@ def test_a_folder_needs_no_home_directory(folder: str, monkeypatch, tmp_path: Pa
         metadata_from_experiments(folder)
 
 
+def test_a_folder_that_is_missing_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^There is no folder '[^']*missing'; check the path"):
+        metadata_from_experiments(tmp_path / "missing")
+
+
 def written(folder: Path, table: str, metadata: dict[str, Any] | None = None) -> Path:
     folder.mkdir()
     with zipfile.ZipFile(folder / "results.csv.zip", "w") as archive:

@@ -123,3 +123,8 @@ def test_what_was_read_before_cannot_be_read_otherwise() -> None:
     # Those of a scheduler are for its own trials.
     limited = DRETransfer(SPACE, "loss", read, constraints={"size": 1.0}, **KNOWING)
     assert best_of(limited) == best_of(DRETransfer(SPACE, "loss", past, **KNOWING))
+
+
+def test_past_experiments_are_the_only_prior() -> None:
+    with pytest.raises(TypeError, match=r"^DRETransfer has no arguments \['prior'\]"):
+        DRETransfer(SPACE, "loss", {"t": evaluations()}, prior="svm")
