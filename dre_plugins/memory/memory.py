@@ -19,6 +19,8 @@ from dre_plugins.space.base import is_real
 from dre_plugins.transfer.archive import DAMAGES
 
 VARIABLE = "DRE_MEMORY"
+# Values that were meant to turn it on or off, and would name a folder here.
+_SWITCHES = ("0", "1", "true", "false", "yes", "no", "on", "off")
 # Number of files of past tasks that are kept, those that were used last; one takes up to 100 KB.
 MAX_TASK_FILES = 200
 _BYTES_PER_MEGABYTE = 10**6
@@ -60,12 +62,15 @@ class Memory:
                 folder of DRE_MEMORY, without it no memory; False: no memory.
 
         Raises:
-            ValueError: If it is none of these, or the user, as in a container, has no home.
+            ValueError: If it or DRE_MEMORY is none of these, or the user, as in a container, has
+                no home.
         """
         if isinstance(given, Memory):
             return given
         if given is None or given is True:
-            given = os.environ.get(VARIABLE) or given
+            named = os.environ.get(VARIABLE, "")
+            require(named.lower() not in _SWITCHES, VARIABLE, named, "the path of a folder")
+            given = named or given
         if given is None or given is False:
             return None
         is_path = given is True or _is_path(given)

@@ -48,6 +48,14 @@ def test_the_environment_names_a_folder(tmp_path, monkeypatch, given):
     assert Memory.of(False) is None
 
 
+@pytest.mark.parametrize("value", ["1", "True", "off"])
+def test_the_environment_does_not_switch_it_on_or_off(monkeypatch, value):
+    monkeypatch.setenv("DRE_MEMORY", value)
+    with pytest.raises(ValueError, match=f"DRE_MEMORY must be the path of a folder, got '{value}'"):
+        tune(None, 1)
+    assert Memory.of(False) is None
+
+
 @pytest.mark.parametrize("given", [True, "~/memory"])
 def test_without_a_home_directory_a_memory_needs_a_path(monkeypatch, given):
     for variable in ("HOME", "XDG_DATA_HOME", "DRE_MEMORY"):
