@@ -6,9 +6,9 @@ acquisition is the weighted mean of these gains and of the improvement that the 
 processes expect, the transfer acquisition function of Wistuba, Schilling and Schmidt-Thieme
 ("Scalable Gaussian process-based transfer surrogates for hyperparameter optimization", Machine
 Learning 2018). As the study tries what was good in the past, the gains vanish, and a past task
-that orders the trials otherwise has no weight. What past tasks expect together is a feature of
-the study's own processes for some trials, see `schedule`: where there is nothing to gain, it
-tells what is bad.
+that orders the trials otherwise has no weight, or is read with the opposite sign, see `judged`.
+What past tasks expect together is a feature of the study's own processes for some trials, see
+`schedule`: where there is nothing to gain, it tells what is bad.
 
 Notation: see docs/architecture.md; `T` past tasks.
 """
@@ -27,7 +27,7 @@ from dre_plugins.recommend.lists import has_failed
 from dre_plugins.recommend.past_tasks import PastTask
 from dre_plugins.recommend.sketch import sketched
 from dre_plugins.recommend.universal_prior import Conditioned
-from dre_plugins.space.base import Array, Features, Units
+from dre_plugins.space.base import Array, Features, Mask, Units
 from dre_plugins.universal.file import load_network
 
 # Share of the pairs of trials that a past task orders otherwise from which on it does not count:
@@ -35,6 +35,9 @@ from dre_plugins.universal.file import load_network
 MAX_MISRANKED = 0.5
 # Weight of the study itself, and of a past task that orders all of its trials as they are.
 LARGEST_WEIGHT = 0.75
+# Pairs of trials that count as ordered rightly beside those of the study, so that few pairs do not
+# reverse a past task (lab/2026-11-30-reversed-past-studies.md).
+N_RIGHT = 3
 # Number of trials from which on the study counts as much as all past tasks together
 # (lab/2026-11-29-transfer-acquisition.md).
 N_EQUAL = 10
@@ -50,15 +53,18 @@ class PastGains:
         self._space, self._reference = evidence.space, evidence.space.canonical(reference)
         self._n_ended = evidence.n_ended
         self._parts = [_PastProcesses(task) for task in tasks]
-        expected = self._predicted(evidence.units)
+        expected, misranked = self._predicted(evidence.units), np.zeros(len(tasks))
+        if evidence.can_rank:
+            ranked, _ = evidence.joint_list
+            shares, n_pairs = misranked_shares(expected[:, ranked.trials], ranked.ranks)
+            is_reversed, misranked = judged(shares, n_pairs)
+            expected[is_reversed] *= -1.0
+            for place in np.flatnonzero(is_reversed):
+                self._parts[place].is_reversed = True
         # A failed trial has not shown what was to gain; failures are modelled, see `at`.
         self._models_failures = evidence.failed == "model"
         tried = [not (self._models_failures and has_failed(trial)) for trial in evidence.trials]
         best = expected[:, tried].max(axis=1, keepdims=True, initial=-np.inf)
-        misranked = np.zeros(len(tasks))
-        if evidence.can_rank:
-            ranked, _ = evidence.joint_list
-            misranked = misranked_shares(expected[:, ranked.trials], ranked.ranks)
         # Epanechnikov's kernel
         weights = LARGEST_WEIGHT * (1.0 - (misranked / MAX_MISRANKED) ** 2).clip(0.0)
         counts = np.flatnonzero(weights).tolist()
@@ -76,15 +82,18 @@ class PastGains:
     def names(self) -> str | None:
         """Return the names of the tasks that count, those of the largest weight first."""
         order = np.argsort(-self.weights, kind="stable")
-        return abbreviated([self._parts[place].task.name for place in order]) or None
+        return abbreviated([self._parts[place].name for place in order]) or None
 
     @property
     def favourites(self) -> Units:
-        """Return the best configurations of past tasks `[F, P]`.
+        """Return the best configurations of past tasks `[F, P]`, none of reversed ones.
 
         Parameters that a task does not know have the median of those that know them.
         """
-        best = np.concatenate([part.task.best for part in self._parts])
+        of_tasks = [part.task.best for part in self._parts if not part.is_reversed]
+        if not of_tasks:
+            return np.empty((0, self._space.n_parameters))
+        best = np.concatenate(of_tasks)
         is_known = ~np.isnan(best)
         medians = np.nanmedian(np.where(is_known.any(axis=0), best, 0.5), axis=0)
         return np.where(is_known, best, medians)
@@ -166,14 +175,21 @@ class _PastProcesses:
 
     def __init__(self, task: PastTask) -> None:
         self.task = task
+        self.is_reversed = False  # whether the task is read with the opposite sign
         self._values = _conditioned_on(task.features, task.values, task.ranks)
         if len(task.failed):
             succeeded = (~task.failed).astype(np.float64)
             self._successes = _conditioned_on(task.ended, succeeded, succeeded)
 
+    @property
+    def name(self) -> str:
+        """Return what the task is called in explanations."""
+        return f"{self.task.name}, reversed" if self.is_reversed else self.task.name
+
     def expected(self, features: Features) -> Array:
         """Return the expected targets at features of the study's space `[C, D]`, `[C]`."""
-        return self._values.expected(self._read(features)).numpy()
+        expected = self._values.expected(self._read(features)).numpy()
+        return -expected if self.is_reversed else expected
 
     def success(self, features: Features) -> Array:
         """Return the probability of success at features of the study's space `[C, D]`, `[C]`."""
@@ -203,8 +219,10 @@ def _of_content(features: bytes, values: bytes, ranks: bytes) -> Conditioned:
     return Conditioned.on(load_network(), tensor, of_trials, order)
 
 
-def misranked_shares(expected: Array, ranks: Array) -> Array:
-    """Return the share of pairs of trials that past tasks order otherwise `[T]`; 0 without pairs.
+def misranked_shares(expected: Array, ranks: Array) -> tuple[Array, int]:
+    """Return the share of pairs of trials that past tasks order otherwise `[T]`, and their number.
+
+    The number is of pairs whose ranks differ; without any, shares are 0.
 
     Args:
         expected: What each task expects of the trials `[T, N]`.
@@ -215,4 +233,20 @@ def misranked_shares(expected: Array, ranks: Array) -> Array:
     differ = signs != 0.0
     first, second, signs = first[differ], second[differ], signs[differ]
     is_misranked = (expected[:, first] - expected[:, second]) * signs < 0.0
-    return np.asarray(is_misranked.sum(axis=1) / max(len(signs), 1))
+    return np.asarray(is_misranked.sum(axis=1) / max(len(signs), 1)), len(signs)
+
+
+def judged(misranked: Array, n_pairs: int) -> tuple[Mask, Array]:
+    """Return which past tasks are read with the opposite sign `[T]`, and what they misrank `[T]`.
+
+    If past tasks on average order most pairs of trials otherwise, as those of another metric may,
+    the ones that do so beyond doubt are reversed. What these misrank is then the share of the
+    pairs that they had ordered rightly, doubts included.
+
+    Args:
+        misranked: The share of pairs that each task orders otherwise `[T]`.
+        n_pairs: Number of these pairs.
+    """
+    doubted = misranked * n_pairs / (n_pairs + N_RIGHT)
+    is_reversed = (misranked.mean() > MAX_MISRANKED) & (doubted > MAX_MISRANKED)
+    return is_reversed, np.where(is_reversed, 1.0 - doubted, misranked)
