@@ -120,7 +120,10 @@ def with_contexts(ensemble: DeepRankingEnsemble, contexts: Tensor) -> DeepRankin
 
 
 def delayed(fitting: FittingSettings, n_trials: int) -> FittingSettings:
-    """Return how to fine-tune in contexts: later than else, unless always with all steps."""
+    """Return how to fine-tune in contexts, which begins later than in the study's own context.
+
+    Presets that always take all steps, such as "paper", do so here.
+    """
     if fitting.full_length == 1:
         return fitting
     share = (n_trials - FREE_LENGTH) / (FULL_LENGTH - FREE_LENGTH)
