@@ -184,7 +184,7 @@ class _PastProcesses:
     @property
     def name(self) -> str:
         """Return what the task is called in explanations."""
-        return f"{self.task.name}, reversed" if self.is_reversed else self.task.name
+        return f"reversed {self.task.name}" if self.is_reversed else self.task.name
 
     def expected(self, features: Features) -> Array:
         """Return the expected targets at features of the study's space `[C, D]`, `[C]`."""

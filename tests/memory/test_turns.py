@@ -73,23 +73,27 @@ def test_start_up_trials_that_are_asked_for_are_space_filling(memory):
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_trials_that_contradict_past_studies_do_without_them(memory, sign):
-    """Studies of the mirrored loss lead to the worst region; those of the same one do not."""
+def test_past_studies_of_the_mirrored_loss_are_contradicted_and_then_reversed(memory, sign):
+    """They lead to the worst region first, and from the fifth trial on to the best one."""
     write_studies(memory, "abc", 30, sign=sign)
     study = tune(memory, 12)
-    alone = [n for n in range(12) if study.explain(n).past_studies is None]
+    named = [study.explain(n).past_studies for n in range(12)]
+    alone = [n for n in range(12) if named[n] is None]
+    losses = [loss(trial.configuration) for trial in study.trials]
     assert study.stats["past_contradicted"] == len(alone)
     assert all(same_as_without(study, number) for number in alone)
-    assert min(loss(trial.configuration) for trial in study.trials) < 1.0
-    assert alone == ([] if sign > 0 else [*range(12 - len(alone), 12)])
-    assert (len(alone) >= 8) == (sign < 0)
+    assert (min(losses[:2]) > 2.0) == (sign < 0) and min(losses[:5]) < 0.1
+    assert alone == ([] if sign > 0 else [3])
+    assert [n for n in range(12) if str(named[n]).startswith("reversed ")] == [
+        *range(4 if sign < 0 else 12, 12)
+    ]
 
 
 def test_only_past_studies_that_have_a_weight_are_named(memory):
-    write_studies(memory, "ab", 30)
-    write_studies(memory, "xyz", 30, sign=-1.0)
+    write_studies(memory, "abd", 30)
+    write_studies(memory, "xy", 30, sign=-1.0)
     named = tune(memory, 8).explain(7).past_studies
-    assert sorted(name[0] for name in named.split(", ")) == ["a", "b"]
+    assert sorted(name[0] for name in named.split(", ")) == ["a", "b", "d"]
 
 
 @pytest.mark.parametrize("sign", [0.0, float("nan"), float("inf")])

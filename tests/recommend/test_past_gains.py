@@ -10,7 +10,7 @@ from small_spaces import PLANE, Value, history_of, sphere
 
 from dre_plugins.recommend import Trial, TrialState, past_gains
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.past_gains import LARGEST_WEIGHT, PastGains, misranked_shares
+from dre_plugins.recommend.past_gains import LARGEST_WEIGHT, PastGains, judged, misranked_shares
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer.metadata import Task
@@ -46,18 +46,45 @@ def gains_of(
 
 
 @pytest.mark.parametrize(
-    ("expected", "ranks", "shares"),
+    ("expected", "ranks", "shares", "n_pairs"),
     [
-        ([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0], [0.0, 2.0, 1.0]], [0, 1, 2], [0.0, 1.0, 1 / 3]),
-        ([[1.0, 0.0, 2.0], [1.0, 2.0, 0.0]], [0, 0, 1], [0.0, 1.0]),  # equal trials are no pair
-        ([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]], [0, 1, 2], [0.0, 2 / 3]),  # expected to be equal
-        ([[1.0, 2.0], [2.0, 1.0]], [3, 3], [0.0, 0.0]),
-        ([[1.0]], [0], [0.0]),
+        ([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0], [0.0, 2.0, 1.0]], [0, 1, 2], [0.0, 1.0, 1 / 3], 3),
+        ([[1.0, 0.0, 2.0], [1.0, 2.0, 0.0]], [0, 0, 1], [0.0, 1.0], 2),  # equal trials: no pair
+        ([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]], [0, 1, 2], [0.0, 2 / 3], 3),  # expected to be equal
+        ([[1.0, 2.0], [2.0, 1.0]], [3, 3], [0.0, 0.0], 0),
+        ([[1.0]], [0], [0.0], 0),
     ],
 )
-def test_shares_of_misranked_pairs(expected, ranks, shares) -> None:
-    found = misranked_shares(np.array(expected), np.array(ranks, dtype=np.float64))
-    assert found == pytest.approx(shares)
+def test_shares_of_misranked_pairs(expected, ranks, shares, n_pairs) -> None:
+    found, n_found = misranked_shares(np.array(expected), np.array(ranks, dtype=np.float64))
+    assert found == pytest.approx(shares) and n_found == n_pairs
+
+
+@pytest.mark.parametrize(
+    ("misranked", "n_pairs", "is_reversed", "left"),
+    [
+        ([0.9, 0.8, 0.2], 45, [True, True, False], [1 - 0.9 * 45 / 48, 1 - 0.8 * 45 / 48, 0.2]),
+        ([0.9, 0.3, 0.2], 45, [False] * 3, [0.9, 0.3, 0.2]),  # others order the trials rightly
+        ([1.0, 1.0], 3, [False] * 2, [1.0, 1.0]),  # three pairs are not enough
+        ([1.0, 1.0], 6, [True] * 2, [1 / 3, 1 / 3]),
+        ([0.52, 0.51], 45, [False] * 2, [0.52, 0.51]),
+        ([0.0], 0, [False], [0.0]),
+    ],
+)
+def test_tasks_that_order_most_pairs_otherwise_are_reversed(
+    misranked, n_pairs, is_reversed, left
+) -> None:
+    found, shares = judged(np.array(misranked), n_pairs)
+    assert found.tolist() == is_reversed and shares == pytest.approx(left)
+
+
+def test_a_reversed_task_gains_where_it_expected_least() -> None:
+    history = history_of(12)
+    reversed_task, same = gains_of(history, mirrored), gains_of(history, sphere)
+    assert place_of_most(reversed_task) == pytest.approx(place_of_most(same), abs=0.2)
+    assert reversed_task.expected(ANYWHERE) == pytest.approx(same.expected(ANYWHERE), abs=0.05)
+    assert 0.0 < reversed_task.weights < same.weights
+    assert reversed_task.favourites.shape == (0, 2) and len(same.favourites)
 
 
 def test_weights_fall_with_misranked_pairs_to_nothing_at_a_half(monkeypatch) -> None:
@@ -65,16 +92,19 @@ def test_weights_fall_with_misranked_pairs_to_nothing_at_a_half(monkeypatch) -> 
     same, partly = gains_of(history, sphere, alike, mirrored).weights
     assert LARGEST_WEIGHT >= same > partly > 0.0
     shares = np.array([0.0, 0.25, 0.49, 0.5, 0.8])
-    monkeypatch.setattr(past_gains, "misranked_shares", lambda *_: shares)
+    monkeypatch.setattr(past_gains, "misranked_shares", lambda *_: (shares, 66))
     weights = gains_of(history, *[sphere] * 5).weights
     assert weights / LARGEST_WEIGHT == pytest.approx([1.0, 0.75, 1.0 - 0.98**2])
 
 
-def test_the_names_are_those_of_the_tasks_that_count() -> None:
+def test_the_names_are_those_of_the_tasks_that_count(monkeypatch) -> None:
     history = history_of(12)
     assert gains_of(history, alike, sphere, mirrored).names == "task 1, task 0"
-    assert gains_of(history, mirrored).names is None
+    of_three = gains_of(history, mirrored, sphere, mirrored).names
+    assert of_three == "task 1, reversed task 0, reversed task 2"
     assert gains_of([], mirrored, sphere).names == "task 0, task 1"
+    monkeypatch.setattr(past_gains, "misranked_shares", lambda *_: (np.array([0.51]), 66))
+    assert gains_of(history, mirrored).names is None
 
 
 def test_before_two_trials_all_count_and_a_gain_is_what_is_expected() -> None:
