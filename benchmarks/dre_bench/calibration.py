@@ -15,6 +15,7 @@ from scipy.stats import norm, rankdata
 
 from dre_bench.runs import Sources
 from dre_bench.samplers import prior_for
+from dre_bench.table_contexts import contexts_of, in_contexts
 from dre_bench.tables import Table, tables_of
 from dre_bench.tasks import Split
 from dre_plugins.engine.runtime import isolated
@@ -80,7 +81,10 @@ def coverages(
     """
     for name in scenarios:
         tables = tables_of(sources, name)
-        loaded = None if prior is None else Prior.load(prior_for(name, prior))
+        loaded = None
+        if prior is not None:
+            loaded = Prior.load(prior_for(name, prior))
+            loaded = in_contexts(loaded, contexts_of(loaded, tables.metadata("train")))
         for n in trials:
             tasks = tables.tasks(split)[:n_tasks]
             errors = [

@@ -17,15 +17,18 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dre_bench.table_contexts import contexts_of, in_contexts
 from dre_plugins.adapters.common.options import seed_from
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior
+from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior, LoadedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.seen import Seen
 from dre_plugins.study.arguments import prior_from
+from dre_plugins.transfer.metadata import MetaDataset
+from dre_plugins.transfer.prior import Prior
 
 Matrix = NDArray[np.float64]
 
@@ -49,6 +52,8 @@ class DRETable:
         seed: Non-negative seed. None takes one from the operating system, once.
         prior: What is known beforehand, see `DRESampler`. Parameters of a trained prior and
             the columns are matched by name.
+        past: Tasks that a trained prior has learnt from; in a table, its members read their
+            contexts, see `table_contexts`. None: the context of the observed rows.
         names: Names of the columns; None: "x0", "x1", …, as HPO-B names them.
         n_startup_trials: Rows that must be observed before the surrogate takes over; until then
             pending rows are drawn at random. Benchmarks give the first rows themselves.
@@ -67,6 +72,7 @@ class DRETable:
         *,
         seed: int | None = None,
         prior: GivenPrior = UNIVERSAL,
+        past: MetaDataset | None = None,
         names: Sequence[str] | None = None,
         n_startup_trials: int = 0,
         failed: str = "worst",
@@ -79,7 +85,12 @@ class DRETable:
         self._settings = checked_settings(settings).for_recommender(
             n_startup_trials=n_startup_trials, failed=failed
         )
-        self._prior = prior_from(prior, self._settings.preset)
+        self._prior = self._table_prior = prior_from(prior, self._settings.preset)
+        if past is not None:
+            if not isinstance(self._prior, Prior):
+                raise ValueError(f"past needs a trained prior, got {prior!r}.")
+            contexts = contexts_of(self._prior, past)
+            self._table_prior = in_contexts(self._prior, contexts)
         self._recommender: Recommender | None = None
         self.stats: Counter[str] = Counter()
         if names is not None:
@@ -134,11 +145,11 @@ class DRETable:
         seen = Seen()
         if len(observed):
             seen.include(observed)
+        settings = self._settings
         if seen.has(pending).all():
             # Nothing else is left than to suggest again what was observed.
-            repeating = replace(self._settings, allow_duplicates=True)
-            recommender = self._recommender_for(recommender.space, repeating)
-            table = pending
+            settings, table = replace(settings, allow_duplicates=True), pending
+        recommender = self._recommender_for(recommender.space, settings, self._table_prior)
         history = _history(recommender.space, observed, values)
         chosen = recommender.suggest(history, index=len(values), candidates=table)[0]
         return int(np.abs(pending - chosen.units).max(axis=1).argmin())
@@ -153,15 +164,16 @@ class DRETable:
         return self._recommender
 
     def _new_recommender(self, names: Sequence[str]) -> Recommender:
-        recommender = self._recommender_for(
-            SearchSpace({name: Float(0.0, 1.0) for name in names}), self._settings
-        )
+        space = SearchSpace({name: Float(0.0, 1.0) for name in names})
+        recommender = self._recommender_for(space, self._settings, self._prior)
         if recommender.prior_summary:
             logger.info(recommender.prior_summary)
         return recommender
 
-    def _recommender_for(self, space: SearchSpace, settings: RecommenderSettings) -> Recommender:
-        return Recommender(space, settings, seed=self._seed, stats=self.stats, prior=self._prior)
+    def _recommender_for(
+        self, space: SearchSpace, settings: RecommenderSettings, prior: LoadedPrior
+    ) -> Recommender:
+        return Recommender(space, settings, seed=self._seed, stats=self.stats, prior=prior)
 
 
 def _rows(name: str, X: ArrayLike) -> Matrix:

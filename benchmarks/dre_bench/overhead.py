@@ -36,7 +36,6 @@ HARDLY_FITTED = Preset(
     scorer=ScorerSettings(n_members=2, hidden=(8,)),
     from_random=_TWO_STEPS,
     from_prior=_TWO_STEPS,
-    from_tasks=_TWO_STEPS,
     universal_turns=False,
 )
 SAMPLERS: dict[str, Callable[[], BaseSampler]] = {

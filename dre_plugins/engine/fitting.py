@@ -138,8 +138,7 @@ def fit(
 
 def _n_steps(fitting: FittingSettings, *, length: int) -> int:
     """Return the number of steps of a fit by the length of the longest list."""
-    share = (length - fitting.free_length) / (fitting.full_length - fitting.free_length)
-    return math.ceil(fitting.n_steps * min(max(share, 0.0), 1.0))
+    return math.ceil(fitting.n_steps * min(length / fitting.full_length, 1.0))
 
 
 def adam_step(

@@ -117,7 +117,6 @@ class FittingSettings:
             least one entry; lists of fewer than 5 entries are support and query at once.
         full_length: Length of the longest list from which on all steps are taken. A shorter one
             takes a share of them in proportion, so that few observations do not undo a prior.
-        free_length: Length of the longest list up to which no step is taken.
     """
 
     n_steps: int
@@ -126,12 +125,9 @@ class FittingSettings:
     loss: str = "weighted-list-mle"
     support_share: float = 0.2
     full_length: int = 1
-    free_length: int = 0
 
     def __post_init__(self) -> None:
-        require(self.free_length >= 0, "free_length", self.free_length, "at least 0")
-        longer = f"more than free_length = {self.free_length}"
-        require(self.full_length > self.free_length, "full_length", self.full_length, longer)
+        require(self.full_length >= 1, "full_length", self.full_length, "at least 1")
         require(self.n_steps >= 0, "n_steps", self.n_steps, "at least 0")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
         require(0 <= self.beta2 < 1, "beta2", self.beta2, "at least 0 and below 1")
@@ -161,7 +157,6 @@ class Preset:
         scorer: The ensemble.
         from_random: How to fit when the scorers start from a random initialisation (DRE-RI).
         from_prior: How to fine-tune when they start from a meta-trained prior.
-        from_tasks: How to fine-tune members of a prior in contexts of past tasks.
         acquisition: Name of the ensemble's acquisition function, one of `ACQUISITION_NAMES`.
         first_slope: Slope of the first layer of random members, see `scorers.axis_aligned_layer`.
             None draws it like the other layers.
@@ -174,7 +169,6 @@ class Preset:
     scorer: ScorerSettings
     from_random: FittingSettings
     from_prior: FittingSettings
-    from_tasks: FittingSettings
     acquisition: str = "log-rank-ei"
     first_slope: float | None = None
     tempering: float = 1.0
@@ -195,7 +189,6 @@ PRESETS: Mapping[str, Preset] = {
         scorer=ScorerSettings(context=ContextSettings()),
         from_random=FittingSettings(n_steps=1000, learning_rate=0.02),
         from_prior=FittingSettings(n_steps=1000, learning_rate=0.001),
-        from_tasks=FittingSettings(n_steps=1000, learning_rate=0.001),
         acquisition="ei",
         universal_turns=False,
     ),
@@ -203,9 +196,6 @@ PRESETS: Mapping[str, Preset] = {
         scorer=ScorerSettings(activation="silu", range_limit=None, centred=True),
         from_random=FittingSettings(n_steps=115, learning_rate=0.045, beta2=0.95),
         from_prior=FittingSettings(n_steps=200, learning_rate=0.02, full_length=20),
-        from_tasks=FittingSettings(
-            n_steps=200, learning_rate=0.02, free_length=10, full_length=40
-        ),
         first_slope=8.0,
         tempering=3.0,
     ),

@@ -102,29 +102,6 @@ class DeepRankingEnsemble:
             extended[name] = torch.cat([features, zeros, others], dim=1)
         return replace(self, n_features=self.n_features + n_extra, parameters=extended)
 
-    def with_contexts(self, contexts: Tensor) -> DeepRankingEnsemble:
-        """Return an ensemble whose members have fixed contexts, as part of their first biases.
-
-        Args:
-            contexts: Context vectors `[M, Z]`, such as those of past tasks.
-        """
-        fixed = {
-            name: value for name, value in self.parameters.items() if name.startswith("scorer.")
-        }
-        weight, of_context = fixed["scorer.0.weight"].tensor_split([self.n_features], dim=1)
-        shift = torch.bmm(contexts.to(self.device)[:, None], of_context)
-        fixed["scorer.0.weight"] = weight.contiguous()
-        fixed["scorer.0.bias"] = fixed["scorer.0.bias"] + shift
-        return replace(self, settings=replace(self.settings, context=None), parameters=fixed)
-
-    def scores_by_context(self, features: Tensor, contexts: Tensor) -> Tensor:
-        """Score configurations `[C, D]` under each context `[T, Z]`: `[T, C]`, mean of members."""
-        with isolated(self.device, self.n_threads), torch.no_grad():
-            features = features.to(self.device, torch.float32)
-            repeated = features.expand(1, len(contexts), -1, -1)
-            context = contexts.to(self.device)[None]
-            return score(self.parameters, self.settings, repeated, context).mean(0).cpu()
-
     def to(self, device: str | torch.device, n_threads: int) -> DeepRankingEnsemble:
         """Return an ensemble that computes on `device` with `n_threads`."""
         parameters = {name: value.to(device) for name, value in self.parameters.items()}
@@ -171,14 +148,6 @@ class DeepRankingEnsemble:
         else:
             whole = self.support
             features, values, mask = whole.features[:, :1], whole.values[:, :1], whole.mask[:, :1]
-        return self._contexts(features, values, mask)
-
-    def contexts_of(self, lists: RankingLists) -> Tensor:
-        """Return the context of each of several lists of evaluations `[B, Z]`."""
-        with isolated(self.device, self.n_threads), torch.no_grad():
-            return self._contexts(lists.features, lists.values, lists.mask)[0]
-
-    def _contexts(self, features: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         quantiles, activation = rank_normalised(values, mask), self.settings.activation
         return context_vectors(self.parameters, features, quantiles, mask, activation)
 

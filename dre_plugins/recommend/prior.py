@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dre_plugins.engine.settings import Preset, get_preset, require
 from dre_plugins.recommend.past_tasks import PastTasksLike
 from dre_plugins.space.base import Features, Units
@@ -45,8 +42,6 @@ class AlignedPrior:
     encode: Encode  # canonical coordinates of the search space `[C, P]` -> features `[C, D]`
     # best configurations of past tasks `[F, P]`; NaN where they leave a parameter open
     favourites: Units
-    # contexts of past tasks `[T, Z]`; None: no context
-    contexts: NDArray[np.float32] | None = None
     summary: str = ""  # one line for the log: its name, and which parameters it knows
 
 

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dre_plugins.engine.settings import require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space import SearchSpace
@@ -67,5 +64,4 @@ class PriorContent:
     space: SearchSpace
     card: Card
     favourites: Array = field(repr=False)
-    contexts: NDArray[np.float32] | None = field(default=None, repr=False)
     portfolio: Array | None = field(default=None, repr=False)

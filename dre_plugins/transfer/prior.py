@@ -36,7 +36,6 @@ class Prior(PriorContent, KnownSpace):
         space: Search space of the past tasks.
         card: Description of the past tasks.
         favourites: Canonical coordinates of the best configurations of past tasks `[F, P]`.
-        contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
         portfolio: Canonical coordinates of the first trials of a study whose learner is
             recognised, in order, `[F, P]`; they complement each other. None: the favourites.
         mapping: Name in a study's space to name in this one, where they do not match.
@@ -146,7 +145,6 @@ class Prior(PriorContent, KnownSpace):
             self.ensemble.with_extra_features(len(extra)),
             partial(_encoded, alignment, extra),
             self._placed(space, self.favourites),
-            self.contexts,
             f"prior {self.card.name!r} {alignment.summary()}{self.remark}",
         )
 

@@ -9,9 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import PriorError
@@ -37,17 +35,13 @@ CATALOGUE = Path(__file__).parent / "catalogue"
 
 def save(path: str | os.PathLike[str], prior: PriorContent) -> None:
     """Write a prior, see `Prior.save`."""
-    ensemble, contexts = prior.ensemble, prior.contexts
+    ensemble = prior.ensemble
     check_size(ensemble.settings, ensemble.n_features)
     header: dict[str, Any] = {
         "card": asdict(prior.card),
         "space": prior.space.to_dict(),
         "favourites": prior.favourites,
         "portfolio": prior.portfolio,
-        # Rounded to the precision of float32.
-        "contexts": contexts
-        if contexts is None
-        else [[float(str(entry)) for entry in row] for row in contexts],
     }
     header = json.loads(json.dumps(header, default=listed))
     header["sha256"] = content_hash(ensemble.parameters, ensemble.settings, header)
@@ -98,12 +92,12 @@ def parsed(path: str, content: bytes) -> PriorContent:
         if header["sha256"] != content_hash(parameters, settings, header):
             raise PriorError(f"{path}: damaged: the hash of its content is another one.")
         space = SearchSpace.from_dict(header["space"])
+        # Older files also hold "contexts", of past tasks, which are not used.
         prior = PriorContent(
             DeepRankingEnsemble(settings, n_features, parameters),
             space,
             Card.from_dict(header["card"]),
             numbers(header["favourites"]).reshape(-1, space.n_parameters),
-            contexts=_contexts(header["contexts"], settings),
             portfolio=None
             if header.get("portfolio") is None
             else numbers(header["portfolio"]).reshape(-1, space.n_parameters),
@@ -159,14 +153,3 @@ def _shapes(settings: ScorerSettings, n_features: int) -> dict[str, tuple[int, .
         shapes[f"{layer}.weight"] = n_members, n_in, n_out
         shapes[f"{layer}.bias"] = n_members, 1, n_out
     return shapes
-
-
-def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | None:
-    if plain is None:
-        return None
-    if settings.context is None:
-        raise ValueError("contexts of scorers that have none")
-    contexts = numbers(plain).astype(np.float32).reshape(-1, settings.context.size)
-    if not (len(contexts) and np.isfinite(contexts).all()):
-        raise ValueError("contexts that are not finite")
-    return contexts

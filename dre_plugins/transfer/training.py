@@ -10,11 +10,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings, require
-from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space.base import Array, is_integer
 from dre_plugins.space.candidates import mutate, sobol
 from dre_plugins.space.search_space import SearchSpace
@@ -36,8 +34,6 @@ SCORER = ScorerSettings(
 N_FAVOURITES = 20
 # Largest number of tasks with favourites, evenly spaced, as they are in the header of the file.
 MAX_FAVOURITES = 1000
-# Largest number of contexts of past tasks in a prior: a suggestion scores its trials in each.
-MAX_CONTEXTS = 128
 
 # For a single task, of beliefs: more steps only memorise it (lab/2026-11-23-decisions.md).
 OF_BELIEFS = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=4)
@@ -113,27 +109,7 @@ def train_prior(
         },
     )
     ensemble = DeepRankingEnsemble(scorer, space.n_features, trained.parameters)
-    contexts = None
-    if scorer.context is not None:
-        contexts = contexts_of(ensemble, lists, settings.max_support, seed)
-    return PriorContent(ensemble, space, card, favourites_of(training, space), contexts)
-
-
-def contexts_of(
-    ensemble: DeepRankingEnsemble, lists: TaskLists, n_entries: int, seed: int
-) -> NDArray[np.float32]:
-    """Return the contexts of past tasks `[T, Z]`, each from a random support set.
-
-    Of many lists, evenly spaced ones are taken.
-    """
-    rng = np.random.default_rng(seed)
-    lists = lists.spread(MAX_CONTEXTS)
-    supports = []
-    for row in range(len(lists)):
-        drawn = torch.from_numpy(rng.permutation(int(lists.lengths[row]))[:n_entries])
-        support = RankingLists.single(lists.features[row, drawn], lists.values[row, drawn])
-        supports.append(ensemble.contexts_of(support))
-    return torch.cat(supports).numpy()
+    return PriorContent(ensemble, space, card, favourites_of(training, space))
 
 
 def favourites_of(metadata: MetaDataset, space: SearchSpace) -> Array:

@@ -55,7 +55,7 @@ def _cluster() -> Iterator[None]:
 def _small_surrogate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fit for a few steps: what is asked is whether the code runs, not how well it searches."""
     few = FittingSettings(n_steps=10, learning_rate=0.02)
-    fits = dict.fromkeys(("from_random", "from_prior", "from_tasks"), few)
+    fits = dict.fromkeys(("from_random", "from_prior"), few)
     monkeypatch.setitem(PRESETS, "default", replace(PRESETS["default"], **fits))
 
 

@@ -149,29 +149,6 @@ def test_a_fit_that_diverges_says_so() -> None:
         ensemble.fit(RankingLists.single(x * float("nan"), y), QUICK, seed=0)
 
 
-def test_a_fixed_context_scores_as_the_support_that_it_came_from() -> None:
-    x, y = data()
-    ensemble = DeepRankingEnsemble.initialise(WITH_CONTEXT, 3, seed=0)
-    support = RankingLists.single(x[:10], y[:10])
-    context = ensemble.contexts_of(support)
-    other = context + 1.0
-    conditioned = replace(ensemble, support=support)
-    fixed = ensemble.with_contexts(context.expand(3, -1))
-    assert fixed.settings == PLAIN
-    assert torch.allclose(fixed.scores(x), conditioned.scores(x), atol=1e-6)
-    # Each member its own: only the second one has the other context.
-    mixed = ensemble.with_contexts(torch.cat([context, other, context])).scores(x)
-    assert torch.allclose(mixed[[0, 2]], conditioned.scores(x)[[0, 2]], atol=1e-6)
-    assert not torch.allclose(mixed[1], conditioned.scores(x)[1], atol=1e-4)
-    # All contexts at once, the mean of the members under each.
-    by_context = ensemble.scores_by_context(x, torch.cat([context, other]))
-    assert by_context.shape == (2, 40)
-    assert torch.allclose(by_context[0], conditioned.scores(x).mean(0), atol=1e-6)
-    # It is fitted like any ensemble, from where it is.
-    fitted = fixed.fit(RankingLists.single(x, y), QUICK, seed=0)
-    assert agreement(fitted, x, y) > 0.8
-
-
 @pytest.mark.parametrize("settings", [PLAIN, WITH_CONTEXT], ids=["plain", "context"])
 def test_a_first_slope_draws_the_first_layer_along_features(settings) -> None:
     plain, steep = (

@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from presets import of_steps
 from small_spaces import evaluated
-from spies import spy
 
-from dre_plugins.engine import ContextSettings, ScorerSettings
+from dre_plugins.engine import ScorerSettings
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
@@ -122,53 +120,6 @@ def test_short_lists_take_a_share_of_the_steps() -> None:
     ranks = [suggestion.explanation.predicted_rank for suggestion in chosen]
     assert chosen[0].configuration == chosen[1].configuration
     assert ranks[0] == ranks[1] != ranks[2]
-
-
-class ContextPrior:
-    """A prior with the contexts of two past tasks, and a study that is like the second one."""
-
-    def __init__(self) -> None:
-        settings = replace(SCORER, context=ContextSettings(hidden=8, size=4), activation="silu")
-        ensemble = DeepRankingEnsemble.initialise(settings, 2, seed=3)
-        # In the first context all scores are nearly turned round: every unit is shut.
-        weight = ensemble.parameters["scorer.0.weight"].clone()
-        weight[:, 2:] = 3.0
-        parameters = {**ensemble.parameters, "scorer.0.weight": weight}
-        self.ensemble = replace(ensemble, parameters=parameters)
-        self.contexts = np.zeros((2, 4), dtype=np.float32)
-        self.contexts[0] = -0.3
-
-    def on(self, space: SearchSpace) -> AlignedPrior:
-        return AlignedPrior(self.ensemble, space.features, FAVOURITES, self.contexts)
-
-    def study(self, units: np.ndarray) -> list[Trial]:
-        features = torch.from_numpy(SPACE.features(units))
-        values = self.ensemble.scores_by_context(features, torch.from_numpy(self.contexts))[1]
-        return [
-            Trial(SPACE.to_configuration(row), TrialState.COMPLETE, float(value))
-            for row, value in zip(units, values, strict=True)
-        ]
-
-
-def test_in_a_table_members_are_in_contexts_of_the_past(monkeypatch) -> None:
-    prior = ContextPrior()
-    with_contexts = spy(monkeypatch, DeepRankingEnsemble, "with_contexts")
-    table = SPACE.canonical(np.random.default_rng(1).random((200, 2)))
-    recommender = Recommender(SPACE, RecommenderSettings(preset=PRESET), seed=0, prior=prior)
-    history = prior.study(table[:10])
-    (suggestion,) = recommender.suggest(history, index=10, candidates=table)
-    assert suggestion.source == "model" and recommender.stats["fallbacks"] == 0
-    contexts = with_contexts.call_args.args[1].numpy()
-    # All members are in the one that explains what was observed.
-    assert (contexts == prior.contexts[1]).all() and contexts.shape == (4, 4)
-    # Nothing is fine-tuned yet, so the choice is the best under that context.
-    features = torch.from_numpy(SPACE.features(table))
-    expected = prior.ensemble.scores_by_context(features, torch.from_numpy(prior.contexts))[1]
-    place = int((expected[10:] > expected[table.tolist().index(suggestion.units.tolist())]).sum())
-    assert place < 5
-    # In the whole space the context is that of the study.
-    recommender.suggest(history, index=10)
-    assert with_contexts.call_count == 1 and recommender.stats["fallbacks"] == 0
 
 
 def test_running_trials_count_once_among_those_that_check_the_prior() -> None:

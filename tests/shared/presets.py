@@ -11,11 +11,7 @@ def of_fits(n_steps: int, scorer: ScorerSettings, universal_turns: bool = False)
     """Return a preset whose fits are all of so many steps."""
     fitting = FittingSettings(n_steps=n_steps, learning_rate=0.02)
     return Preset(
-        scorer=scorer,
-        from_random=fitting,
-        from_prior=fitting,
-        from_tasks=fitting,
-        universal_turns=universal_turns,
+        scorer=scorer, from_random=fitting, from_prior=fitting, universal_turns=universal_turns
     )
 
 

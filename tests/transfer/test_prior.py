@@ -232,12 +232,3 @@ def test_parameters_to_come_are_those_of_the_prior(prior) -> None:
     assert prior.completed(DOMAINS).domains == DOMAINS
     stranger = {"booster": Categorical(("other", "words"))}
     assert prior.completed(stranger).domains["booster"] == stranger["booster"]
-
-
-def test_a_context_of_each_past_task_goes_with_a_prior_up_to_a_limit(prior, monkeypatch) -> None:
-    assert prior.contexts.shape == (3, 4) and prior.contexts.dtype == np.float32
-    assert len(np.unique(prior.contexts, axis=0)) == 3
-    assert prior.on(SPACE).contexts is prior.contexts
-    assert Prior.of_beliefs(SPACE, [{"max_depth": 4}]).contexts is None
-    monkeypatch.setattr(training, "MAX_CONTEXTS", 2)
-    assert small(metadata()).contexts.shape == (2, 4)

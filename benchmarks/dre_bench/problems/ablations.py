@@ -13,12 +13,15 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock
 
 import dre_plugins
 from dre_bench.runs import Sources
+from dre_bench.table_contexts import contexts_of, in_contexts
 from dre_bench.tables import tables_of
 from dre_plugins.engine.settings import PRESETS
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -58,7 +61,6 @@ class Variant:
             scorer=replace(default.scorer, **scorer),
             from_random=replace(default.from_random, **self.fitting),
             from_prior=replace(default.from_prior, **self.fine_tuning),
-            from_tasks=replace(default.from_tasks, **self.fine_tuning),
             universal_turns=False,
         )
         return RecommenderSettings(n_startup_trials=0, preset=preset, **self.search)
@@ -157,19 +159,23 @@ def trained(sources: Sources, scenario: str, name: str) -> Prior | None:
         raise ValueError("priors must be the folder where meta-trained priors are kept, got None.")
     sources.priors.mkdir(parents=True, exist_ok=True)
     path = sources.priors / variant.file(sources, scenario)
+    contexts = path.with_suffix(".npy")
     with FileLock(f"{path}.lock"):
-        if not path.exists():
-            _train(sources, scenario, variant).save(path)
+        if not (path.exists() and contexts.exists()):
+            _train(sources, scenario, variant, path, contexts)
     prior = Prior.load(path)
-    return replace(prior, contexts=None) if variant.own_context else prior
+    return prior if variant.own_context else in_contexts(prior, np.load(contexts))
 
 
-def _train(sources: Sources, scenario: str, variant: Variant) -> Prior:
+def _train(sources: Sources, scenario: str, variant: Variant, path: Path, contexts: Path) -> None:
+    """Write the prior of a variant, and the contexts of its training tasks."""
     tables = tables_of(sources, scenario)
-    validation = tables.metadata("validation")
-    return Prior.train(
-        tables.metadata("train"),
+    training, validation = tables.metadata("train"), tables.metadata("validation")
+    prior = Prior.train(
+        training,
         validation=validation if len(validation) else None,
         scorer=replace(SCORER, **variant.scorer),
         settings=variant.meta_training,
     )
+    np.save(contexts, contexts_of(prior, training))
+    prior.save(path)

@@ -24,6 +24,7 @@ import numpy as np
 from dre_bench.problems import ablations
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.samplers import parse_arguments, prior_for
+from dre_bench.table_contexts import contexts_of, in_contexts
 from dre_bench.tables import Table, Units, row_keys, tables_of
 from dre_plugins.recommend.prior import UNIVERSAL, LoadedPrior
 from dre_plugins.recommend.recommender import Recommender
@@ -158,7 +159,7 @@ def _prior(sources: Sources, scenario: str, given: str | None) -> LoadedPrior:
         return UNIVERSAL
     if given == "trained":
         return ablations.trained(sources, scenario, ablations.DEFAULT)
-    return _loaded(prior_for(scenario, given))
+    return _loaded(sources, scenario, prior_for(scenario, given))
 
 
 def _baseline(sources: Sources, run: Run, name: str, options: dict[str, Any]) -> Method:
@@ -199,5 +200,6 @@ def _models(sources: Sources, scenario: str) -> Any:
 
 
 @cache
-def _loaded(name: str) -> Prior:
-    return Prior.load(name)
+def _loaded(sources: Sources, scenario: str, name: str) -> Prior:
+    prior = Prior.load(name)
+    return in_contexts(prior, contexts_of(prior, tables_of(sources, scenario).metadata("train")))

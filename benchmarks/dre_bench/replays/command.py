@@ -99,6 +99,7 @@ def evaluate(
     from dre_bench.replays.picture import draw
     from dre_bench.replays.replay import LeftOut, Replay, leave_one_out
     from dre_bench.replays.words import figures, in_words, replay_table, verdict
+    from dre_bench.table_contexts import contexts_of, in_contexts
     from dre_plugins.transfer.meta_training import MetaTrainingSettings
     from dre_plugins.transfer.prior import Prior
 
@@ -110,7 +111,9 @@ def evaluate(
     def prior_for(others: MetaDataset) -> Prior:
         if loaded is not None:
             return loaded
-        return Prior.train(others, settings=settings, seed=seed, device=device, n_threads=threads)
+        options = {"seed": seed, "device": device, "n_threads": threads}
+        trained = Prior.train(others, settings=settings, **options)
+        return in_contexts(trained, contexts_of(trained, others))
 
     outcomes = leave_one_out(
         metadata,

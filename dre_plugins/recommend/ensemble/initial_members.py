@@ -1,28 +1,20 @@
 """The members of an ensemble before they are fitted: a share from the priors, by their trust.
 
-In a table, each member of a prior reads the context of one past task. Tasks are drawn with larger
-probability the better the scorers, in their context, order the observed trials, and the more so
-the more trials there are. With few trials the tasks vary, so that the members' disagreement
-expresses the uncertainty about the task.
-
-Notation: see docs/architecture.md; `T` contexts of past tasks.
+Notation: see docs/architecture.md.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.ensemble.mixture import JointPart, Members, Part
 from dre_plugins.recommend.inputs import ModelInputs
-from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.schedule import DISTRUSTED
 from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
-from dre_plugins.space.base import Features, Positions, Units
+from dre_plugins.space.base import Features, Units
 
 # Largest number of members that rank by a single objective, over all objectives.
 MAX_SINGLE = 20
@@ -84,63 +76,20 @@ class InitialMembers:
         """
         priors, evidence = self.inputs.priors, self.inputs.evidence
         if len(priors) == 1 and priors[0] is not None:
-            return self._from_prior(priors[0], n_members, evidence.lists)
-        objective_lists, trusts = evidence.objective_lists, self.inputs.expectation.trusts
+            return self._from_prior(priors[0], n_members)
+        trusts = self.inputs.expectation.trusts
         parts = tuple(
-            self._from_prior(prior, n_members, lists)
+            self._from_prior(prior, n_members)
             if prior is not None and trusts[place] >= DISTRUSTED
             else self.untrained(n_members)
-            for place, (prior, lists) in enumerate(zip(priors, objective_lists, strict=True))
+            for place, prior in enumerate(priors)
         )
         weights = evidence.weights
         if not evidence.lists:  # nothing is known of the other objectives yet
             weights = weights * [prior is not None for prior in priors]
-        return JointPart(parts, objective_lists, weights, reference)
+        return JointPart(parts, evidence.objective_lists, weights, reference)
 
-    def _from_prior(self, prior: AlignedPrior, n_members: int, lists: Sequence[TrialList]) -> Part:
-        """Return members of a prior; in a table, in contexts of past tasks that resemble it.
-
-        In a whole space these lead to corners that no member leaves
-        (docs/decisions/table-contexts.md).
-        """
-        settings, is_table = self.inputs.settings, self.inputs.search.candidates is not None
-        preset, ensemble = get_preset(settings.preset), prior.ensemble.first(n_members)
-        ensemble = ensemble.to(settings.device, settings.n_threads)
-        if is_table and lists and prior.contexts is not None:
-            main, contexts = lists[0], torch.from_numpy(prior.contexts)
-            features = torch.from_numpy(prior.encode(self.inputs.evidence.units[main.trials]))
-            scores = ensemble.scores_by_context(features, contexts)
-            wrong = disagreement(scores, torch.from_numpy(main.ranks))
-            drawn = draw_tasks(wrong, len(main.trials), n_members, self.rng)
-            ensemble = ensemble.with_contexts(contexts[drawn])
-            return Part(ensemble, prior.encode, preset.from_tasks)
-        return Part(ensemble, prior.encode, preset.from_prior)
-
-
-# How much each observed trial sharpens the weights of tasks: with a tenth more of all pairs in the
-# wrong order, the weight is multiplied by exp(-SHARPNESS · N / 10).
-SHARPNESS = 1.6
-
-
-def disagreement(scores: torch.Tensor, ranks: torch.Tensor) -> torch.Tensor:
-    """Return the share of pairs of trials that each task's scores order wrongly `[T]`.
-
-    Scores under each context `[T, N]` and observed ranks `[N]` are larger is better.
-    """
-    is_better = ranks[:, None] > ranks[None, :]
-    is_wrong = is_better & (scores[:, :, None] < scores[:, None, :])
-    return is_wrong.sum((1, 2)).float() / is_better.sum().clamp_min(1)
-
-
-def draw_tasks(
-    wrong: torch.Tensor, n_trials: int, n_members: int, rng: np.random.Generator
-) -> Positions:
-    """Draw a past task for each member `[M]`, more often the fewer pairs it orders wrongly.
-
-    `wrong` is the `disagreement` of each task `[T]`. The order of the result is random.
-    """
-    weights = torch.softmax(-SHARPNESS * n_trials * wrong.double(), dim=0).numpy()
-    # Evenly spaced quantiles: ten independent draws would often leave out a likely task.
-    quantiles = (np.arange(n_members) + rng.random()) / n_members
-    drawn = np.searchsorted(weights.cumsum(), quantiles).clip(max=len(weights) - 1)
-    return rng.permutation(drawn)
+    def _from_prior(self, prior: AlignedPrior, n_members: int) -> Part:
+        settings = self.inputs.settings
+        ensemble = prior.ensemble.first(n_members).to(settings.device, settings.n_threads)
+        return Part(ensemble, prior.encode, get_preset(settings.preset).from_prior)
