@@ -35,8 +35,10 @@ from dre_plugins.universal.file import load_network
 MAX_MISRANKED = 0.5
 # Weight of the study itself, and of a past task that orders all of its trials as they are.
 LARGEST_WEIGHT = 0.75
-# Pairs of trials that count as ordered rightly beside those of the study, so that few pairs do not
-# reverse a past task (lab/2026-11-30-reversed-past-studies.md).
+# Mean share of misranked pairs above which past tasks may be read with the opposite sign, and how
+# many pairs then count as ordered rightly beside those of the study, so that few pairs do not
+# reverse a task (lab/2026-11-30-reversed-past-studies.md).
+MOSTLY_MISRANKED = 0.6
 N_RIGHT = 3
 # Number of trials from which on the study counts as much as all past tasks together
 # (lab/2026-11-29-transfer-acquisition.md).
@@ -240,13 +242,14 @@ def judged(misranked: Array, n_pairs: int) -> tuple[Mask, Array]:
     """Return which past tasks are read with the opposite sign `[T]`, and what they misrank `[T]`.
 
     If past tasks on average order most pairs of trials otherwise, as those of another metric may,
-    the ones that do so beyond doubt are reversed. What these misrank is then the share of the
-    pairs that they had ordered rightly, doubts included.
+    the ones that do so beyond doubt are reversed. A task that is reversed by mistake costs more
+    than one that is ignored. What these misrank is then the share of the pairs that they had
+    ordered rightly, doubts included.
 
     Args:
         misranked: The share of pairs that each task orders otherwise `[T]`.
         n_pairs: Number of these pairs.
     """
     doubted = misranked * n_pairs / (n_pairs + N_RIGHT)
-    is_reversed = (misranked.mean() > MAX_MISRANKED) & (doubted > MAX_MISRANKED)
+    is_reversed = (misranked.mean() > MOSTLY_MISRANKED) & (doubted > MAX_MISRANKED)
     return is_reversed, np.where(is_reversed, 1.0 - doubted, misranked)

@@ -65,9 +65,10 @@ def test_shares_of_misranked_pairs(expected, ranks, shares, n_pairs) -> None:
     [
         ([0.9, 0.8, 0.2], 45, [True, True, False], [1 - 0.9 * 45 / 48, 1 - 0.8 * 45 / 48, 0.2]),
         ([0.9, 0.3, 0.2], 45, [False] * 3, [0.9, 0.3, 0.2]),  # others order the trials rightly
+        ([0.6, 0.59], 1000, [False] * 2, [0.6, 0.59]),
         ([1.0, 1.0], 3, [False] * 2, [1.0, 1.0]),  # three pairs are not enough
         ([1.0, 1.0], 6, [True] * 2, [1 / 3, 1 / 3]),
-        ([0.52, 0.51], 45, [False] * 2, [0.52, 0.51]),
+        ([1.0, 0.51], 45, [True, False], [1 / 16, 0.51]),
         ([0.0], 0, [False], [0.0]),
     ],
 )
