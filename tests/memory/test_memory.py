@@ -51,7 +51,7 @@ def test_the_environment_names_a_folder(tmp_path, monkeypatch, given):
 @pytest.mark.parametrize("value", ["1", "True", "off"])
 def test_the_environment_does_not_switch_it_on_or_off(monkeypatch, value):
     monkeypatch.setenv("DRE_MEMORY", value)
-    with pytest.raises(ValueError, match=f"DRE_MEMORY must be the path of a folder, got '{value}'"):
+    with pytest.raises(ValueError, match=f"DRE_MEMORY must be .* got '{value}'"):
         tune(None, 1)
     assert Memory.of(False) is None
 
