@@ -87,7 +87,8 @@ def test_what_a_run_raises_is_recorded(run, message):
     record = perform(run)
     assert message in record["error"]
     assert "values" not in record
-    assert runs.describe(record).endswith("FAILED")
+    _, problem = runs.describe(record).split(": FAILED, ", 1)
+    assert message in problem and "\n" not in problem
 
 
 @pytest.mark.slow
