@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -152,7 +153,7 @@ def forget(
 
 @memory.command("export")
 def export(output: Output, studies: Studies = None, folder: Folder = None) -> None:
-    """Write studies to a file that the other commands take, such as `dre meta-train`.
+    """Write studies, the newest last, to a file that other commands take, as `dre meta-train`.
 
     Example:
 
@@ -163,7 +164,10 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
     check_writable(output, METADATA_FILES)
     opened = _memory(folder)
     entries = _found(opened, studies) if studies else _index(opened).entries
-    metadata, _ = tasks_of(entries, logging.getLogger("dre_plugins"))
+    metadata, used = tasks_of(entries, logging.getLogger("dre_plugins"))
+    # Of many past studies the last ones are learnt from.
+    by_age = sorted(zip(metadata, used, strict=True), key=lambda pair: pair[1].last)
+    metadata = replace(metadata, tasks=tuple(task for task, _ in by_age))
     read = f"{len(entries)} studies were read, none with a trial to learn from"
     write_tasks(metadata, output, f"There is nothing to export in {opened.path}: {read}")
 

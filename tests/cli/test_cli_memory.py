@@ -125,6 +125,15 @@ def test_export_and_import(dre, memory, tmp_path):
     assert abs(task.units - expected.units).max() < 1e-12
 
 
+def test_the_newest_study_is_exported_last(dre, memory, tmp_path):
+    names = ["f", "b", "d", "a", "e", "c"]
+    for name in names:
+        write_study(memory, name)
+    dre("memory", "export", "-o", tmp_path / "tasks.json")
+    tasks = MetaDataset.load(tmp_path / "tasks.json").tasks
+    assert [task.name for task in tasks] == ["wine", "iris", *names]
+
+
 def test_what_is_imported_twice_is_recorded_once(dre, memory, tmp_path, monkeypatch):
     """The same file twice; a file of the imported studies; studies that have one name."""
     tasks, again, other = tmp_path / "tasks.json", tmp_path / "again.json", tmp_path / "other"
