@@ -242,14 +242,14 @@ def judged(misranked: Array, n_pairs: int) -> tuple[Mask, Array]:
     """Return which past tasks are read with the opposite sign `[T]`, and what they misrank `[T]`.
 
     If past tasks on average order most pairs of trials otherwise, as those of another metric may,
-    the ones that do so beyond doubt are reversed. A task that is reversed by mistake costs more
-    than one that is ignored. What these misrank is then the share of the pairs that they had
-    ordered rightly, doubts included.
+    they are reversed, but only those whose share is above a half with `N_RIGHT` pairs added that
+    they order rightly. A reversed task misranks the pairs that it ordered rightly, those included.
+    To reverse a task by mistake costs more than to ignore it.
 
     Args:
         misranked: The share of pairs that each task orders otherwise `[T]`.
         n_pairs: Number of these pairs.
     """
-    doubted = misranked * n_pairs / (n_pairs + N_RIGHT)
-    is_reversed = (misranked.mean() > MOSTLY_MISRANKED) & (doubted > MAX_MISRANKED)
-    return is_reversed, np.where(is_reversed, 1.0 - doubted, misranked)
+    with_added = misranked * n_pairs / (n_pairs + N_RIGHT)
+    is_reversed = (misranked.mean() > MOSTLY_MISRANKED) & (with_added > MAX_MISRANKED)
+    return is_reversed, np.where(is_reversed, 1.0 - with_added, misranked)
