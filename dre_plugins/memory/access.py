@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from dre_plugins.memory.choices import past_tasks_for
@@ -51,6 +51,15 @@ class StudyMemory:
         """
         with self._surviving("written"):
             self._recorder.write(number, *make(), is_stopped=is_stopped, source=source)
+
+    def unrecorded(self, numbers: Collection[int]) -> list[int]:
+        """Return which numbers of ended trials no record has; none if that cannot be read."""
+        missing: list[int] = []
+        if numbers:
+            with self._surviving("read"):
+                recorded = self._recorder.numbers()
+                missing = [number for number in numbers if number not in recorded]
+        return missing
 
     def past_tasks_for(self, space: SearchSpace | str) -> PastTasks | None:
         """Return the past studies that help, see `choices.past_tasks_for`."""
