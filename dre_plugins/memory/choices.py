@@ -17,7 +17,7 @@ from typing import Any
 from dre_plugins.engine.files import make_folder, regular, sibling_path
 from dre_plugins.memory.index import Entry
 from dre_plugins.memory.memory import Memory
-from dre_plugins.memory.records import digest_of, read_study
+from dre_plugins.memory.records import digest_of, has_grown, read_study
 from dre_plugins.memory.selection import newest_with, select
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
@@ -84,14 +84,21 @@ def _stored_choice(
 def _choose(
     memory: Memory, study: str, space: SearchSpace | str, logger: logging.Logger
 ) -> tuple[MetaDataset, list[str]]:
-    """Return past studies that help, named by title and date for explanations, and identities."""
+    """Return past studies that help, named by title and date for explanations, and identities.
+
+    A study with no other trials than the present one is a copy of it, or what it was copied from.
+    """
     index = memory.index()
     likely = newest_with(index, space, without=study) if isinstance(space, str) else space
     entries = [] if likely is None else select(index, likely, without=study)
     metadata, used = tasks_of(entries, logger)
-    pairs = zip(metadata, used, strict=True)
-    dated = MetaDataset.of(replace(task, name=entry.header.dated) for task, entry in pairs)
-    return dated, [entry.header.study for entry in used]
+    present, _ = tasks_of([e for e in index.entries if e.header.study == study], logger)
+    dated, studies = [], []
+    for task, entry in zip(metadata, used, strict=True):
+        if not any(has_grown(replace(own, name=task.name), task) for own in present):
+            dated.append(replace(task, name=entry.header.dated))
+            studies.append(entry.header.study)
+    return MetaDataset.of(dated), studies
 
 
 def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaDataset, list[Entry]]:
