@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,8 @@ def _choose(
     A study with no other trials than the present one is a copy of it, or what it was copied from.
     """
     index = memory.index()
+    if index.damaged:
+        _warn_of_damage(memory.records, tuple(index.damaged), study, logger)
     likely = newest_with(index, space, without=study) if isinstance(space, str) else space
     entries = [] if likely is None else select(index, likely, without=study)
     metadata, used = tasks_of(entries, logger)
@@ -99,6 +102,15 @@ def _choose(
             dated.append(replace(task, name=entry.header.dated))
             studies.append(entry.header.study)
     return MetaDataset.of(dated), studies
+
+
+@cache
+def _warn_of_damage(
+    folder: Path, names: Sequence[str], study: str, logger: logging.Logger
+) -> None:
+    """Warn a study once, which may choose several times as it shows new parameters."""
+    text = "Records in %s are left out, as damaged, unreadable or of a newer version: %s."
+    logger.warning(text, folder, ", ".join(names))
 
 
 def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaDataset, list[Entry]]:

@@ -79,6 +79,19 @@ def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
     assert study.sampler.stats["memory_errors"] == 0
 
 
+def test_a_study_is_warned_once_of_damaged_records(memory, caplog):
+    write_studies(memory, "abc", 30)
+    damaged, empty, whole = files_of(memory)
+    damaged.write_text("no record")
+    empty.write_text("")  # a process has just begun it
+    study = optimize(3, memory=memory)
+    assert study.sampler.explain(study, 0).past_studies == f"c ({DAY})"
+    assert study.sampler.stats["memory_errors"] == 0
+    (warning,) = [text for text in caplog.messages if damaged.name in text]
+    assert "are left out, as damaged" in warning
+    assert not any(path.name in caplog.text for path in (empty, whole))
+
+
 def test_its_first_parameter_may_have_another_name(memory):
     write_studies(memory, "abc", n_trials=40)
     sampler = DRESampler(seed=0, memory=memory)
