@@ -119,12 +119,18 @@ class PriorSource:
 
         If the study has shown no parameter yet, `space` is the name of the first one. Past studies
         are found for the first trials only, as later ones would not use them. A ValueError says
-        that there are not as many priors as objectives.
+        that there are not as many priors as objectives, or several for the studies of a storage.
         """
-        check_count(self._whole.prior, len(study.directions))
-        if len(study.directions) > 1 and isinstance(self._whole.prior, RecognisedPrior):
+        n_objectives = len(study.directions)
+        check_count(self._whole.prior, n_objectives)
+        if n_objectives > 1 and self._learns_from_storage:
+            raise ValueError(
+                f"past_studies={STORAGE!r} cannot be used with {n_objectives} objectives, as only "
+                "studies of one are learnt from: leave it out, or train priors (Prior.train)."
+            )
+        if n_objectives > 1 and isinstance(self._whole.prior, RecognisedPrior):
             return StudyPrior(UNIVERSAL)
-        may_find = len(study.directions) == 1 and number < N_BEFORE_TURNS
+        may_find = n_objectives == 1 and number < N_BEFORE_TURNS
         find = self._finder_for(study) if may_find else None
         if find is None:
             return self._given_for(study)
