@@ -88,6 +88,7 @@ def test_one_crash_fails_that_run_only(bench, tmp_path) -> None:
         (("--suite", "no"), "known: quick"),
         (("--suite", "transfer"), "--data"),
         (("--scenarios", "unheard"), "unknown scenario"),
+        (("--scenarios", "mixed", "--samplers", "tpe,unheard:n=1"), "known: random, tpe"),
         (("--jobs", "0"), "--jobs"),
         (("--trials", "0"), "--trials"),
         (("-o", "no/such/folder/runs.jsonl"), "make the folder"),
@@ -96,6 +97,7 @@ def test_one_crash_fails_that_run_only(bench, tmp_path) -> None:
 def test_bad_input_is_one_line(bench, tmp_path, monkeypatch, arguments, message) -> None:
     monkeypatch.chdir(tmp_path)
     assert message in bench("run", *arguments, code=1).stderr
+    assert not [*tmp_path.iterdir()]  # nothing was run
 
 
 @pytest.mark.slow
