@@ -54,12 +54,11 @@ class StudyMemory:
 
     def unrecorded(self, numbers: Collection[int]) -> list[int]:
         """Return which numbers of ended trials no record has; none if that cannot be read."""
-        missing: list[int] = []
+        missing: set[int] = set()
         if numbers:
             with self._surviving("read"):
-                recorded = self._recorder.numbers()
-                missing = [number for number in numbers if number not in recorded]
-        return missing
+                missing = {*numbers} - self._recorder.numbers()
+        return sorted(missing)
 
     def past_tasks_for(self, space: SearchSpace | str) -> PastTasks | None:
         """Return the past studies that help, see `choices.past_tasks_for`."""

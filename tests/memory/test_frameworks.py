@@ -127,7 +127,8 @@ def test_trials_from_before_a_memory_was_given_are_recorded_once(memory, monkeyp
 
     def run(n_trials, **options):
         of_study = {"study_name": "s", "storage": url, "load_if_exists": True}
-        study = optuna.create_study(sampler=DRESampler(seed=0, **options), **of_study)
+        sampler = DRESampler(seed=0, prior=None, **options)  # start-up trials take no time
+        study = optuna.create_study(sampler=sampler, **of_study)
         study.optimize(ended, n_trials, catch=RuntimeError)
         return study
 
