@@ -123,10 +123,10 @@ def test_trials_from_before_a_memory_was_given_are_recorded_once(memory, monkeyp
             raise RuntimeError
         return reported(trial, objective(trial))
 
-    url, part = f"sqlite:///{tmp_path / 'studies.db'}", Memory(tmp_path / "part")
+    storage, part = optuna.storages.InMemoryStorage(), Memory(tmp_path / "part")
 
     def run(n_trials, **options):
-        of_study = {"study_name": "s", "storage": url, "load_if_exists": True}
+        of_study = {"study_name": "s", "storage": storage, "load_if_exists": True}
         sampler = DRESampler(seed=0, prior=None, **options)  # start-up trials take no time
         study = optuna.create_study(sampler=sampler, **of_study)
         study.optimize(ended, n_trials, catch=RuntimeError)
