@@ -145,6 +145,7 @@ def run(
     for (problem, sampler), library in missing.items():
         console().print(f"Skipped {sampler} of {problem}: pip install {library}")
     planned = [run for run in planned if (run.problem, run.sampler) not in missing]
+    catalogue.check_samplers(planned)
     todo = runs.unfinished(planned, out)
     console().print(f"{len(todo)} runs to do, {len(planned) - len(todo)} done before, in {out}")
     n_failed = runs.execute(catalogue.study, sources, todo, out=out, jobs=jobs)

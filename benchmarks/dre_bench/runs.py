@@ -176,10 +176,10 @@ def _performed(
 
 
 def read_records(path: Path) -> list[Record]:
-    """Read the lines of a runs file; what is no record is left out, with a warning."""
+    """Read the lines of a runs file; what is no record is left out, with one warning."""
     if not path.exists():
         return []
-    records = []
+    records, damaged = [], []
     for line in regular(path).read_bytes().splitlines():
         try:
             record = json.loads(line)
@@ -188,8 +188,10 @@ def read_records(path: Path) -> list[Record]:
         if isinstance(record, dict):
             records.append(record)
         else:
-            start = line[:40].decode(errors="replace")
-            warnings.warn(f"{path}: skipped a damaged line, {start!r}…", stacklevel=2)
+            damaged.append(line[:40].decode(errors="replace"))
+    if damaged:
+        text = f"{path}: skipped damaged lines ({len(damaged)}), such as {damaged[0]!r}…"
+        warnings.warn(text, stacklevel=2)
     return records
 
 

@@ -64,11 +64,13 @@ def test_what_is_there_is_not_run_again(bench, tmp_path) -> None:
 )
 def test_lines_that_are_no_records_are_left_out(bench, tmp_path, content) -> None:
     path = tmp_path / "runs.jsonl"
-    path.write_text(content, errors="surrogateescape")
-    with pytest.warns(UserWarning, match="damaged line"):
+    path.write_text(3 * f"{content}\n", errors="surrogateescape")
+    with pytest.warns(UserWarning, match=r"damaged lines \(3\)") as warned:
         assert read_records(path) == []
     with pytest.warns(UserWarning, match="damaged line"):
-        assert "no (scenario, task, seed)" in bench("report", path, code=1).stderr
+        result = bench("report", path, code=1)
+    assert "no (scenario, task, seed)" in result.stderr
+    assert f"there are no runs in {path}" in result.stderr and len(warned) == 1
 
 
 def test_one_crash_fails_that_run_only(bench, tmp_path) -> None:
@@ -88,6 +90,7 @@ def test_one_crash_fails_that_run_only(bench, tmp_path) -> None:
         (("--suite", "no"), "known: quick"),
         (("--suite", "transfer"), "--data"),
         (("--scenarios", "unheard"), "unknown scenario"),
+        (("--scenarios", "mixed", "--samplers", "tpe,unheard:n=1"), "known: random, tpe"),
         (("--jobs", "0"), "--jobs"),
         (("--trials", "0"), "--trials"),
         (("-o", "no/such/folder/runs.jsonl"), "make the folder"),
@@ -96,6 +99,7 @@ def test_one_crash_fails_that_run_only(bench, tmp_path) -> None:
 def test_bad_input_is_one_line(bench, tmp_path, monkeypatch, arguments, message) -> None:
     monkeypatch.chdir(tmp_path)
     assert message in bench("run", *arguments, code=1).stderr
+    assert not [*tmp_path.iterdir()]  # nothing was run
 
 
 @pytest.mark.slow

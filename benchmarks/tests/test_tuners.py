@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dre_bench.problems import catalogue
 from dre_bench.problems.catalogue import PROBLEMS
 from dre_bench.problems.tuners import Objective, active_part, method_of
 from dre_bench.runs import Run, Sources
+from dre_bench.suites import SUITES
 from dre_bench.tasks import Parameter
 
 REPOSITORY = Path(__file__).parents[2]
@@ -154,6 +156,18 @@ def test_an_unknown_searcher_is_said(problem):
     pytest.importorskip(problem.replace("-", "_"))
     record = runs.perform(catalogue.study, Sources(), Run("unheard", hill.NAME, 3, 0, 2, problem))
     assert "unknown sampler 'unheard'; known: random" in record["error"]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_names_of_a_problems_samplers_are_known_before_they_run(problem):
+    for framework in catalogue.FRAMEWORKS.get(problem, ()):
+        pytest.importorskip(framework)
+    suites = [suite.samplers or () for suite in SUITES.values() if problem in suite.problems]
+    paths = ["optuna.samplers.CmaEsSampler", "dre_bench.rivals.random_search.Random"]
+    for sampler in chain(PROBLEMS[problem].samplers, paths, *suites):
+        catalogue.check_samplers([Run(sampler, hill.NAME, 3, 0, 2, problem)])
+    with pytest.raises(ValueError, match=f"'unheard' of {problem}; known: [a-z]"):
+        catalogue.check_samplers([Run("unheard:n=1", hill.NAME, 3, 0, 2, problem)])
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the full YAHPO data: DRE_YAHPO_DATA=path")

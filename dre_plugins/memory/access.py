@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from dre_plugins.memory.choices import past_tasks_for
@@ -51,6 +51,14 @@ class StudyMemory:
         """
         with self._surviving("written"):
             self._recorder.write(number, *make(), is_stopped=is_stopped, source=source)
+
+    def unrecorded(self, numbers: Collection[int]) -> list[int]:
+        """Return which numbers of ended trials no record has; none if that cannot be read."""
+        missing: set[int] = set()
+        if numbers:
+            with self._surviving("read"):
+                missing = {*numbers} - self._recorder.numbers()
+        return sorted(missing)
 
     def past_tasks_for(self, space: SearchSpace | str) -> PastTasks | None:
         """Return the past studies that help, see `choices.past_tasks_for`."""

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dre_plugins.engine.files import make_folder, regular, sibling_path
 from dre_plugins.memory.index import Entry
 from dre_plugins.memory.memory import Memory
-from dre_plugins.memory.records import digest_of, read_study
+from dre_plugins.memory.records import digest_of, has_grown, read_study
 from dre_plugins.memory.selection import newest_with, select
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
@@ -84,14 +85,32 @@ def _stored_choice(
 def _choose(
     memory: Memory, study: str, space: SearchSpace | str, logger: logging.Logger
 ) -> tuple[MetaDataset, list[str]]:
-    """Return past studies that help, named by title and date for explanations, and identities."""
+    """Return past studies that help, named by title and date for explanations, and identities.
+
+    A study with no other trials than the present one is a copy of it, or what it was copied from.
+    """
     index = memory.index()
+    if index.damaged:
+        _warn_of_damage(memory.records, tuple(index.damaged), study, logger)
     likely = newest_with(index, space, without=study) if isinstance(space, str) else space
     entries = [] if likely is None else select(index, likely, without=study)
     metadata, used = tasks_of(entries, logger)
-    pairs = zip(metadata, used, strict=True)
-    dated = MetaDataset.of(replace(task, name=entry.header.dated) for task, entry in pairs)
-    return dated, [entry.header.study for entry in used]
+    present, _ = tasks_of([e for e in index.entries if e.header.study == study], logger)
+    dated, studies = [], []
+    for task, entry in zip(metadata, used, strict=True):
+        if not any(has_grown(replace(own, name=task.name), task) for own in present):
+            dated.append(replace(task, name=entry.header.dated))
+            studies.append(entry.header.study)
+    return MetaDataset.of(dated), studies
+
+
+@cache
+def _warn_of_damage(
+    folder: Path, names: Sequence[str], study: str, logger: logging.Logger
+) -> None:
+    """Warn a study once, which may choose several times as it shows new parameters."""
+    text = "Records in %s are left out, as damaged, unreadable or of a newer version: %s."
+    logger.warning(text, folder, ", ".join(names))
 
 
 def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaDataset, list[Entry]]:

@@ -48,8 +48,9 @@ class Index:
 
     @property
     def damaged(self) -> list[str]:
-        """Return the names of the records that cannot be read."""
-        return [name for name, (_, _, summary) in self._files.items() if summary is None]
+        """Return the names of the records that cannot be read; an empty one is being begun."""
+        files = self._files.items()
+        return [name for name, (size, _, summary) in files if summary is None and size]
 
     @cached_property
     def entries(self) -> list[Entry]:

@@ -5,6 +5,7 @@ search spaces and trials follow as the trials end. In a file values are in the u
 `Trial` larger is better.
 """
 
+import glob
 import hashlib
 import json
 import math
@@ -141,6 +142,12 @@ class Recorder:
                 if end - begin > 1.0:
                     self._rest_until = end + REST * (end - begin)
                 raise
+
+    def numbers(self) -> set[int]:
+        """Return the numbers of the trials in all records of the study, whoever wrote them."""
+        paths = self._folder.glob(f"{glob.escape(self._header.study)}-*{SUFFIX}")
+        lines = (line for path in paths for line in regular(path).read_bytes().splitlines())
+        return {int(trial[1]) for line in lines if (trial := TRIAL.match(line))}
 
 
 class _Record:

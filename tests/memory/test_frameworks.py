@@ -14,7 +14,7 @@ from optuna_worker import open_storage, optimized, params_of, reported
 from remembered import DAY, files_of, loss, objective, optimize, tune, write_studies, write_study
 
 from dre_plugins import DRESampler, Memory
-from dre_plugins.memory.records import read_study
+from dre_plugins.memory.records import TRIAL, read_study
 
 # ---- Optuna
 
@@ -79,6 +79,19 @@ def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
     assert study.sampler.stats["memory_errors"] == 0
 
 
+def test_a_study_is_warned_once_of_damaged_records(memory, caplog):
+    write_studies(memory, "abc", 30)
+    damaged, empty, whole = files_of(memory)
+    damaged.write_text("no record")
+    empty.write_text("")  # a process has just begun it
+    study = optimize(3, memory=memory)
+    assert study.sampler.explain(study, 0).past_studies == f"c ({DAY})"
+    assert study.sampler.stats["memory_errors"] == 0
+    (warning,) = [text for text in caplog.messages if damaged.name in text]
+    assert "are left out, as damaged" in warning
+    assert not any(path.name in caplog.text for path in (empty, whole))
+
+
 def test_its_first_parameter_may_have_another_name(memory):
     write_studies(memory, "abc", n_trials=40)
     sampler = DRESampler(seed=0, memory=memory)
@@ -104,6 +117,38 @@ def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_p
     assert sorted(read_study(entry.files).trials) == [0, 1, 2, 3, 4, 5]
 
 
+def test_trials_from_before_a_memory_was_given_are_recorded_once(memory, monkeypatch, tmp_path):
+    def ended(trial):
+        if trial.number == 1:
+            raise RuntimeError
+        return reported(trial, objective(trial))
+
+    storage, part = optuna.storages.InMemoryStorage(), Memory(tmp_path / "part")
+
+    def run(n_trials, **options):
+        of_study = {"study_name": "s", "storage": storage, "load_if_exists": True}
+        sampler = DRESampler(seed=0, prior=None, **options)  # start-up trials take no time
+        study = optuna.create_study(sampler=sampler, **of_study)
+        study.optimize(ended, n_trials, catch=RuntimeError)
+        return study
+
+    run(3, memory=part)
+    run(2)
+    for process in (-1, -2):  # as in other processes
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        study = run(1, memory=part)
+        run(1, memory=memory)
+        assert study.sampler.stats["memory_errors"] == 0
+    for recorded in (memory, part):
+        lines = b"".join(path.read_bytes() for path in files_of(recorded)).splitlines()
+        numbers = sorted(int(match[1]) for line in lines if (match := TRIAL.match(line)))
+        history = read_study(files_of(recorded)).history()
+        assert numbers == [*range(len(history))]
+        assert [trial.configuration for trial in history] == params_of(study)[: len(history)]
+        assert history[1].state.value == "failed" and history[2].rungs
+    assert len(numbers) == 8
+
+
 def test_workers_that_begin_together_record_one_study(memory, monkeypatch):
     """The trial that is stored second started first, as workers that race may do."""
     storage = optuna.storages.InMemoryStorage()
@@ -124,7 +169,7 @@ def test_a_study_may_have_begun_at_any_time(memory, year):
     study = optuna.create_study(sampler=DRESampler(seed=0, memory=memory))
     study.add_trial(made_up)
     study.optimize(objective, n_trials=1)
-    assert [entry.n_trials for entry in memory.index().entries] == [1]
+    assert [entry.n_trials for entry in memory.index().entries] == [2]
 
 
 def test_studies_of_one_name_are_different_ones(memory):
@@ -148,7 +193,10 @@ def test_studies_of_one_name_in_two_storages_are_different_ones(memory, tmp_path
 
 
 def test_a_storage_that_fails_after_a_trial_does_not_end_the_study(memory, monkeypatch, caplog):
-    """What is recorded was told to the sampler, also constraints that could not be stored."""
+    """What is recorded was told to the sampler, also constraints that could not be stored.
+
+    The first trial could not be recorded when it ended: it is read from the storage later on.
+    """
     fail = Mock(side_effect=optuna.exceptions.StorageInternalError("locked"))
 
     class Sampler(DRESampler):
@@ -164,9 +212,8 @@ def test_a_storage_that_fails_after_a_trial_does_not_end_the_study(memory, monke
     study = optimize(3, sampler=sampler)
     assert len(study.trials) == 3 and study.sampler.stats["memory_errors"] == 1
     assert sum("cannot be used (StorageInternalError" in text for text in caplog.messages) == 1
-    assert [trial.constraints for trial in read_study(files_of(memory)).history()] == 2 * [
-        {"0": 1.0}
-    ]
+    history = read_study(files_of(memory)).history()
+    assert [trial.constraints for trial in history] == [{}, {"0": 1.0}, {"0": 1.0}]
 
 
 def test_a_sampler_with_a_memory_can_be_pickled(memory):

@@ -6,9 +6,11 @@ from datetime import timezone
 import optuna
 import pytest
 from optuna_worker import STORAGES, open_storage, optimized, params_of
-from remembered import objective, optimize, write_studies
+from remembered import DAY, objective, optimize, write_studies
 
 from dre_plugins import DRESampler
+from dre_plugins.adapters.optuna.sources import metadata_from_studies
+from dre_plugins.memory.records import import_task
 
 
 @pytest.fixture(params=STORAGES)
@@ -62,6 +64,28 @@ def test_a_copy_does_not_learn_from_its_original(tmp_path):
     study = optimize(1, storage=url, past_studies="storage")
     straight = optimize(7, name="straight")
     assert params_of(study) == params_of(straight)
+
+
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_a_study_does_not_learn_from_its_own_trials_in_a_memory(memory, tmp_path, is_imported):
+    """They were imported, or are those of the study that it was copied from."""
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    name = "present" if is_imported else "original"
+    optimize(6, storage=url, name=name, memory=False if is_imported else memory)
+    if is_imported:
+        for task in metadata_from_studies(url):
+            import_task(memory.records, task, set())
+    else:
+        optuna.copy_study(
+            from_study_name=name, from_storage=url, to_storage=url, to_study_name="present"
+        )
+    study = optimize(2, storage=url, memory=memory)
+    assert params_of(study) == params_of(optimize(8, name="straight"))
+    write_studies(memory, "b")
+    for choice in memory.choices.iterdir():
+        choice.unlink()
+    study = optimize(1, storage=url, memory=memory)
+    assert study.sampler.explain(study, 8).past_studies == f"b ({DAY})"
 
 
 def test_times_may_have_zones(storage):

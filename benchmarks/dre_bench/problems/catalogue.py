@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 from dre_bench import tables
 from dre_bench.problems import foreign, real_studies
 from dre_bench.problems.maximise import maximise
-from dre_bench.problems.tables import visit_table
+from dre_bench.problems.tables import BASELINES, visit_table
 from dre_bench.runs import MAXIMISE, Record, Run, Sources, Study
-from dre_bench.samplers import make_sampler
+from dre_bench.samplers import SAMPLERS, make_sampler
 from dre_bench.scenarios import scenario_of
 from dre_bench.tasks import Split
 
@@ -56,6 +56,7 @@ class Problem:
         samplers: Sampler specifications that are compared by default.
         trials: Length of a study by default.
         tasks: The tasks of a scenario's split on which it can be posed.
+        known: The names of its samplers, beside import paths.
     """
 
     purpose: str
@@ -63,6 +64,7 @@ class Problem:
     samplers: tuple[str, ...] = RIVALS
     trials: int = 50
     tasks: TasksOf = _tasks
+    known: Callable[[], Iterable[str]] = SAMPLERS.keys
 
 
 def study(sources: Sources, run: Run) -> Record:
@@ -150,6 +152,19 @@ def missing_libraries(
     return missing
 
 
+def check_samplers(runs: Sequence[Run]) -> None:
+    """Refuse names of samplers that a problem does not have.
+
+    Raises:
+        ValueError: There is one; import paths are tried by the runs.
+    """
+    for problem, sampler in dict.fromkeys((run.problem, run.sampler) for run in runs):
+        name = sampler.removeprefix(real_studies.UNTOLD).partition(":")[0]
+        known = [*problem_of(problem).known()]
+        if name not in known and "." not in name:
+            raise ValueError(f"unknown sampler {name!r} of {problem}; known: {', '.join(known)}.")
+
+
 def _has_environment(problem: str, name: str, environments: Path | None) -> bool:
     is_foreign = problem in (MAXIMISE, BATCHES) and name in foreign.MODULES
     return is_foreign and foreign.python_of(name, environments) is not None
@@ -203,6 +218,11 @@ def _by_tuner(module: str, function: str) -> Study:
     return run_study
 
 
+def _names_in(module: str, table: str) -> Callable[[], Iterable[str]]:
+    """Names in a table of a module that cannot be imported without its framework."""
+    return lambda: getattr(importlib.import_module(f"{PACKAGE}.{module}"), table)
+
+
 def _maximise(sources: Sources, run: Run, *, batch: int = 1) -> Record:
     name, _, arguments = run.sampler.partition(":")
     if name not in foreign.MODULES:
@@ -242,11 +262,16 @@ def _workers(n_workers: int) -> Problem:
 
 
 PROBLEMS: dict[str, Problem] = {
-    MAXIMISE: Problem("The best value over the whole, conditional space.", _maximise),
+    MAXIMISE: Problem(
+        "The best value over the whole, conditional space.",
+        _maximise,
+        known=lambda: (*SAMPLERS, *foreign.MODULES),
+    ),
     BATCHES: Problem(
         "The same in batches of 8 that are asked for at once.",
         partial(_maximise, batch=8),
         trials=128,
+        known=lambda: (*SAMPLERS, *foreign.MODULES),
     ),
     "constrained-10": _constrained(0.1),
     "constrained-50": _constrained(0.5),
@@ -270,6 +295,7 @@ PROBLEMS: dict[str, Problem] = {
         _by_tuner("syne_tune_halving", "halve"),
         ("asha", "ashabore", "ashacqr", "bohb", "ashadre", "ashadre:prior=shipped"),
         trials=500,
+        known=_names_in("syne_tune_halving", "SCHEDULERS"),
     ),
     "async-8": _workers(8),
     "async-1": _workers(1),
@@ -278,15 +304,18 @@ PROBLEMS: dict[str, Problem] = {
         visit_table,
         ("random", "gp", "dre"),
         tasks=_tables,
+        known=lambda: ("dre", "ablation", *BASELINES),
     ),
     "ray": Problem(
         "The same as maximise through Ray's Tuner.",
         _by_tuner("ray_tuner", "tune_task"),
         ("random", "optuna", "hyperopt", "dre"),
+        known=_names_in("ray_tuner", "SEARCHERS"),
     ),
     "syne-tune": Problem(
         "The same as maximise through Syne Tune's Tuner, on its simulator.",
         _by_tuner("syne_tune_tuner", "tune_task"),
         ("random", "bore", "cqr", "botorch", "kde", "dre"),
+        known=_names_in("syne_tune_tuner", "NAMES"),
     ),
 }

@@ -34,6 +34,7 @@ SECONDS = "seconds"
 """Metric that the simulator takes for how long a trial has run."""
 
 BASELINES = {"bore": "BORE", "cqr": "CQR", "botorch": "BOTorch", "kde": "TPE"}
+NAMES = ("random", "dre", *BASELINES)
 
 Curve: TypeAlias = Callable[[dict[str, Any]], ArrayLike]
 """All that a configuration reports: a row for each step, a column for each metric."""
@@ -100,8 +101,7 @@ def make_scheduler(method: str, space: dict[str, Any], seed: int, **options: Any
 
         return DRE(space, metric=METRIC, **with_settings(common))
     if method not in BASELINES:
-        names = ", ".join(["random", "dre", *BASELINES])
-        raise ValueError(f"unknown sampler {method!r}; known: {names}.")
+        raise ValueError(f"unknown sampler {method!r}; known: {', '.join(NAMES)}.")
     return getattr(baselines, BASELINES[method])(space, metric=METRIC, **common)
 
 

@@ -71,6 +71,9 @@ def load(
         if not path.exists():
             raise ValueError(f"{path} does not exist.")
     records = [record for path in files for record in _records(path)]
+    if not records:
+        given = ", ".join(map(str, files))
+        raise ValueError(f"no (scenario, task, seed) to compare: there are no runs in {given}.")
     wanted = {"sampler": samplers, "problem": [problem or ""], "scenario": [scenario or ""]}
     for field, names in wanted.items():
         there = {record[field] for record in records}

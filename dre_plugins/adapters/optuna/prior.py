@@ -16,7 +16,12 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import check_past
 from dre_plugins.adapters.common.past_tasks import past_tasks_in
-from dre_plugins.adapters.optuna.attributes import explanation_of, logger, storage_of
+from dre_plugins.adapters.optuna.attributes import (
+    explanation_of,
+    logger,
+    storage_of,
+    stored_trials,
+)
 from dre_plugins.adapters.optuna.conversion import domains_in
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, tasks_before
@@ -96,15 +101,16 @@ class PriorSource:
     ) -> None:
         """Record a trial that has ended with a state and values, if any."""
         memory = self._memory_of(study)
-        if memory is None:
-            return
-
-        def made() -> tuple[Trial, SearchSpace]:
+        if memory is not None:
             ended = copy(trial)
             ended.state = state
             ended.values = None if values is None else [*values]
-            domains = domains_in(ended.distributions, ordered=self._ordered)
-            return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
+            self._record(memory, study, ended)
+
+    def _record(self, memory: StudyMemory, study: Study, trial: FrozenTrial) -> None:
+        def made() -> tuple[Trial, SearchSpace]:
+            domains = domains_in(trial.distributions, ordered=self._ordered)
+            return trial_of(trial, trial.distributions, study.directions), SearchSpace(domains)
 
         memory.record(trial.number, made, source=explanation_of(trial).source)
 
@@ -113,12 +119,18 @@ class PriorSource:
 
         If the study has shown no parameter yet, `space` is the name of the first one. Past studies
         are found for the first trials only, as later ones would not use them. A ValueError says
-        that there are not as many priors as objectives.
+        that there are not as many priors as objectives, or several for the studies of a storage.
         """
-        check_count(self._whole.prior, len(study.directions))
-        if len(study.directions) > 1 and isinstance(self._whole.prior, RecognisedPrior):
+        n_objectives = len(study.directions)
+        check_count(self._whole.prior, n_objectives)
+        if n_objectives > 1 and self._learns_from_storage:
+            raise ValueError(
+                f"past_studies={STORAGE!r} cannot be used with {n_objectives} objectives, as only "
+                "studies of one are learnt from: leave it out, or train priors (Prior.train)."
+            )
+        if n_objectives > 1 and isinstance(self._whole.prior, RecognisedPrior):
             return StudyPrior(UNIVERSAL)
-        may_find = len(study.directions) == 1 and number < N_BEFORE_TURNS
+        may_find = n_objectives == 1 and number < N_BEFORE_TURNS
         find = self._finder_for(study) if may_find else None
         if find is None:
             return self._given_for(study)
@@ -151,12 +163,14 @@ class PriorSource:
     def _memory_of(self, study: Study) -> StudyMemory | None:
         """Return the access of a study to a memory; None without any, or if the storage fails.
 
-        Optuna ends a study whose storage fails, but that must not happen in a read of our own.
+        Trials that ended before the study had a memory are recorded first. Optuna ends a study
+        whose storage fails, but that must not happen in a read of our own.
         """
         if self._memory is None:
             return None
         try:
             name, began = identity = self._identity_of(study)
+            trials = () if identity in self._memories else stored_trials(study)
         except (StorageInternalError, OSError) as error:
             count_failure(self._memory, "used", error, self._stats, logger)
             return None
@@ -170,9 +184,11 @@ class PriorSource:
                 directions=tuple(direction.name.lower() for direction in study.directions),
                 began=seconds_of(began),  # that of a trial that was added may be made up
             )
-            self._memories[identity] = StudyMemory(
-                self._memory, header, stats=self._stats, logger=logger
-            )
+            memory = StudyMemory(self._memory, header, stats=self._stats, logger=logger)
+            self._memories[identity] = memory
+            ended = {trial.number: trial for trial in trials if trial.state.is_finished()}
+            for number in memory.unrecorded(ended):
+                self._record(memory, study, ended[number])
         return self._memories[identity]
 
     def _given_for(self, study: Study) -> StudyPrior:

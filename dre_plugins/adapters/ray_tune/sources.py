@@ -74,7 +74,7 @@ def metadata_from_results(
 
     Args:
         results: What `Tuner.fit` has returned, an `ExperimentAnalysis`, the folder of an
-            experiment, a folder of such folders, or several of these.
+            experiment, a folder of such folders, or several of these, each counted once.
         metric: The metric, with "/" between nested keys; None: that of an `ExperimentAnalysis`.
         mode: Whether small or large values are good; None: that of an `ExperimentAnalysis`.
         space: What was searched; None: inferred from the configurations, without objects.
@@ -96,10 +96,16 @@ def read_results(results: Source | Sequence[Source], wanted: Wanted) -> MetaData
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     reported: set[str] = set()
+    known: set[tuple[object, ...]] = set()
     for source in past_tasks.listed(results):
         key = metric or getattr(source, "default_metric", None)
         sign = SIGNS.get(mode or getattr(source, "default_mode", None) or "")
-        for name, runs in _experiments(source, skipped):
+        for folder, runs in _experiments(source, skipped):
+            name, identity = folder.name, (folder.resolve(), key, sign)
+            if identity in known:
+                skipped["experiment that is given twice"] += 1
+                continue
+            known.add(identity)
             columns = {column for run in runs for report in run.reports for column in report}
             reported |= columns
             if key is None or sign is None:
@@ -205,18 +211,18 @@ def _placed(space: SearchSpace, name: str, value: Any) -> Any:
 # ---- reading
 
 
-def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list[Run]]]:
-    """Yield the name and the trials of every experiment that a source means."""
+def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[Path, list[Run]]]:
+    """Yield the folder and the trials of every experiment that a source means."""
     if isinstance(source, ExperimentAnalysis):
         yield from _experiments(ResultGrid(source), skipped)
     elif isinstance(source, ResultGrid):
         yield (
-            Path(source.experiment_path).name,
+            Path(source.experiment_path),
             [run_of_result(source[place]) for place in range(len(source))],
         )
     elif isinstance(source, (str, PathLike)) and str(source):  # "" is no folder
         for folder in _folders(Path(expanduser(source))):
-            yield folder.name, [*_runs_in(folder, skipped)]
+            yield folder, [*_runs_in(folder, skipped)]
     else:
         raise ValueError(
             f"results has {shortened(source)}; give a ResultGrid, an ExperimentAnalysis or the "

@@ -102,12 +102,17 @@ def tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
     """Return experiments and offline evaluations as metadata."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
+    known: set[Path] = set()
     for part in past_tasks.listed(source):
         if isinstance(part, Mapping):
             read = [_offline_task(name, table, wanted, skipped) for name, table in part.items()]
             tasks += [task for task in read if task is not None]
             continue
         for folder in _folders(part):
+            if folder.resolve() in known:
+                skipped["experiment that is given twice"] += 1
+                continue
+            known.add(folder.resolve())
             experiment = read_experiment(folder, wanted, skipped)
             if experiment is not None:
                 tasks.append(Task.from_trials(folder.name, experiment.space, experiment.trials))

@@ -105,11 +105,13 @@ def test_past_studies_with_nothing_to_learn_from_are_refused_at_once(past):
         DRESampler(past_studies=past)
 
 
-def test_past_studies_have_one_objective():
-    study = optuna.create_study(
-        directions=["minimize"] * 2, sampler=sampler_of(past_studies=past_study(0))
-    )
-    with pytest.raises(ValueError, match=r"cannot be used with 2: train a prior"):
+@pytest.mark.parametrize(
+    ("past", "remedy"),
+    [(past_study(0), ": train a prior"), ("storage", " objectives, .*: leave it out, or")],
+)
+def test_past_studies_have_one_objective(past, remedy):
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler_of(past_studies=past))
+    with pytest.raises(ValueError, match=f"cannot be used with 2{remedy}"):
         study.ask({"rate": SPACE["rate"]})
 
 

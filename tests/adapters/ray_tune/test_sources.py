@@ -83,6 +83,8 @@ def test_a_real_run_is_the_same_in_memory_and_on_disk(grid: Any) -> None:
     for source in (grid, folder, str(folder), folder.parent, [folder], analysis):
         assert_real(metadata_from_results(source, metric="loss", mode="min"))
     assert_real(metadata_from_results(analysis))
+    together = metadata_from_results([grid, folder, analysis], metric="loss", mode="min")
+    assert [task.name for task in together] == ["real"]
 
 
 @pytest.mark.slow
@@ -249,6 +251,16 @@ def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
     assert metadata.skipped["unfinished trial"] == 1
     assert [reason for reason in metadata.skipped if "bad" in reason]
     assert [reason for reason in metadata.skipped if "worse" in reason]
+
+
+def test_an_experiment_that_is_given_twice_counts_once(tmp_path: Path, monkeypatch) -> None:
+    for folder in ("one", "two"):
+        written(tmp_path / folder, "a", {"x": 0.5}, [report(1.0)])
+    monkeypatch.chdir(tmp_path)
+    sources = [tmp_path, str(tmp_path / "one"), Path("two")]
+    metadata = metadata_from_results(sources, metric="loss", mode="max")
+    assert [task.name for task in metadata] == ["one", "two"]
+    assert metadata.skipped == {"experiment that is given twice": 2}
 
 
 def test_a_pickle_in_a_folder_is_not_loaded(tmp_path: Path) -> None:

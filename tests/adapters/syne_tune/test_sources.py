@@ -246,6 +246,14 @@ def test_a_reversed_scale_and_tuples_are_kept(tmp_path: Path) -> None:
     assert [trial.configuration["t"] for trial in task.trials()] == [[1, 2], [3]]
 
 
+def test_an_experiment_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+    table = "loss,trial_id,config_x\n0.5,0,1.5\n"
+    folder = written(tmp_path / "one", table, {"metric_names": ["loss"], "metric_mode": ["max"]})
+    metadata = metadata_from_experiments([tmp_path, folder])
+    assert [task.name for task in metadata] == ["one"]
+    assert metadata.skipped == {"experiment that is given twice": 1}
+
+
 def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
     table = "loss,trial_id,config_x\n0.5,0,1.5\n"
     named = {"metric_names": ["loss"], "metric_mode": ["max"]}
