@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import Wanted, past_tasks_in
 from dre_plugins.adapters.ray_tune.arguments import Evaluated, Points
@@ -130,10 +128,9 @@ def _directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list
 def past_tasks(
     results: PastResults, metric: Any, mode: Any, space: SearchSpace, limits: Limits
 ) -> MetaDataset:
-    """Return past experiments as tasks, in the present space if that is what they searched.
+    """Return past experiments as tasks; the parameters that fit have the domains of the space.
 
-    Otherwise the domains of the parameters that they share are from the present space. Trials that
-    break a limit have failed.
+    Trials that break a limit have failed.
     """
     if isinstance(results, MetaDataset):
         return results
@@ -143,10 +140,4 @@ def past_tasks(
             "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
     searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)
-    wanted = Wanted(metric, mode, limits)
-    inferred = read_results(results, replace(wanted, likely=searched))
-    given = read_results(results, replace(wanted, space=searched))
-    are_equal = sum(map(len, given)) == sum(map(len, inferred)) and not any(
-        np.isnan(task.units).all(axis=0).any() for task in given
-    )
-    return given if are_equal else inferred
+    return read_results(results, Wanted(metric, mode, limits, likely=searched))

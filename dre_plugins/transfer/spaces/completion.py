@@ -6,8 +6,7 @@ come, so that all are chosen jointly.
 
 from collections.abc import Mapping
 
-from dre_plugins.space import Domain
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.transfer.spaces.alignment import check_mapping, try_align
 from dre_plugins.transfer.spaces.merging import is_valid
 

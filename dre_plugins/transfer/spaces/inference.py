@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.space import Categorical, Constant, Domain, Float, Integer
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, SearchSpace
 from dre_plugins.space.base import is_integer, match_key, naming_parameter
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.ranges import is_finite
-from dre_plugins.space.search_space import SearchSpace
 
 # Numbers that span less than this factor are taken for linear.
 _LOG_RATIO = 1000.0
