@@ -42,12 +42,22 @@ class StudyArguments:
 
     def on(self, param_space: ParamSpace) -> StudyArguments:
         """Return them for a parameter space, in which a Tuner may hide objects."""
-        hidden = [] if self.valid is None else hidden_in(param_space.root)
+        hidden = hidden_in(param_space.root)
         remedy = (
             f"left out, or {hidden} given to DRESearch(space=…), as a Tuner hides their objects"
         )
-        require(not hidden, "valid", self.valid, remedy)
-        return replace(self, memory=_memory_for(self.memory, param_space))
+        require(self.valid is None or not hidden, "valid", self.valid, remedy)
+        choices = [name for name in hidden if name in param_space.space.names]
+        if not choices:
+            return self
+        # Placeholders say where a choice stands in its list, and that may differ between studies.
+        logger.log(
+            logging.WARNING if is_wanted(self.memory) else logging.INFO,
+            "The Tuner hides the choices of %s: they have no order, and no memory is used. Write "
+            "Python numbers, or give the space to DRESearch(space=…).",
+            choices,
+        )
+        return replace(self, memory=False)
 
     def used(self) -> StudyArguments:
         """Return them without what a study has once it has begun, as states become smaller."""
@@ -64,6 +74,7 @@ class StudyArguments:
     ) -> AskTell:
         """Begin the study."""
         prior, metric = self.prior, reading.metric
+        is_several = isinstance(mode, list)
         if not space.space.n_parameters:
             logger.warning("There are constants only: all trials get the same configuration.")
             prior = None
@@ -72,7 +83,7 @@ class StudyArguments:
             prior = past_tasks_in(tasks, logger)
         study = AskTell(
             space.space,
-            direction=_directions_of(mode),
+            direction=[DIRECTIONS[m] for m in mode] if is_several else DIRECTIONS[mode or "min"],
             prior=prior,
             logger=logger,
             memory=self.memory,
@@ -101,30 +112,6 @@ def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str,
     return valid(param_space.to_config(configuration))
 
 
-def _memory_for(given: GivenMemory, param_space: ParamSpace) -> GivenMemory:
-    """Return the memory of a study, False where a Tuner hides what the choices are."""
-    space = param_space.space
-    hidden = [name for name in hidden_in(param_space.root) if name in space.names]
-    if not hidden:
-        return given
-    # Placeholders say where a choice stands in its list, and that may differ between studies.
-    level = logging.WARNING if is_wanted(given) else logging.INFO
-    logger.log(
-        level,
-        "The Tuner hides the choices of %s: they have no order, and no memory is used. Write "
-        "Python numbers, or give the space to DRESearch(space=…).",
-        hidden,
-    )
-    return False
-
-
-def _directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:
-    """Return the direction of a mode, or of each of several; None is "min"."""
-    if isinstance(mode, (list, tuple)):
-        return [DIRECTIONS[part] for part in mode]
-    return DIRECTIONS[mode or "min"]
-
-
 def past_tasks(
     results: PastResults, metric: Any, mode: Any, space: SearchSpace, limits: Limits
 ) -> MetaDataset:
@@ -139,5 +126,4 @@ def past_tasks(
             f"past_results are read for one metric, got {metric!r}; give what "
             "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
-    searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)
-    return read_results(results, Wanted(metric, mode, limits, likely=searched))
+    return read_results(results, Wanted(metric, mode, limits, likely=space))
