@@ -1,9 +1,4 @@
-"""Deep Ranking Ensembles as a search algorithm of Ray Tune.
-
-`DRESearch` translates: a parameter space → a search space, Ray's results → reports of trials,
-a suggestion → a nested configuration. It decides nothing about the search;
-`dre_plugins.recommend` does.
-"""
+"""Deep Ranking Ensembles as a search algorithm of Ray Tune: `DRESearch`."""
 
 import secrets
 from collections import Counter
