@@ -14,7 +14,6 @@ from dre_plugins.adapters.ray_tune import arguments, state as states
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import RayTrials, Reading, logger
 from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
-from dre_plugins.adapters.ray_tune.study import PastResults, StudyArguments
 from dre_plugins.engine.settings import require
 from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.explanation import Explanation
@@ -135,7 +134,7 @@ class DRESearch(Searcher):
         *,
         seed: int | None = None,
         prior: GivenPrior = AUTO,
-        past_results: PastResults | None = None,
+        past_results: arguments.PastResults | None = None,
         constraints: Mapping[str, Any] | None = None,
         cost: str | None = None,
         n_startup_trials: int | None = None,
@@ -155,7 +154,7 @@ class DRESearch(Searcher):
         Memory.of(memory)  # says what is wrong with it
         check_past("past_results", past_results, prior)
         points, evaluated = arguments.initial_points(points_to_evaluate, evaluated_rewards)
-        self._given = StudyArguments(
+        self._given = arguments.StudyArguments(
             options={**options, "failed": failed, "settings": settings, "seed": seed},
             prior=prior_from(prior, checked.preset),
             past_results=past_results,

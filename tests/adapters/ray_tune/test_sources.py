@@ -12,9 +12,9 @@ import pytest
 from ray import tune
 
 from dre_plugins.adapters.common.limits import Limits
+from dre_plugins.adapters.ray_tune.arguments import past_tasks
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
-from dre_plugins.adapters.ray_tune.study import past_tasks
 from dre_plugins.space import (
     Categorical,
     Constant,
