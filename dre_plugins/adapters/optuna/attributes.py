@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from optuna.logging import get_logger
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
@@ -84,14 +84,6 @@ def stored_trials(study: Study) -> list[FrozenTrial]:
 def id_of(trial: FrozenTrial) -> int:
     """Return the number of a trial in its storage, for which there is no public way."""
     return trial._trial_id
-
-
-def end_as_failed(study: Study, trial: FrozenTrial) -> None:
-    """End a trial which an error is about to keep from the objective.
-
-    Optuna would leave it running. `Study.tell` cannot be used, as the study of Hyperband lacks it.
-    """
-    storage_of(study).set_trial_state_values(id_of(trial), TrialState.FAIL)
 
 
 def set_attribute(

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from optuna.samplers import BaseSampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
-from dre_plugins.adapters.optuna.attributes import TrialReporter, end_as_failed
+from dre_plugins.adapters.optuna.attributes import TrialReporter, id_of, storage_of
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
 from dre_plugins.adapters.optuna.conversion import SUCCEEDED, fixed_by_sampler, given_to
 from dre_plugins.adapters.optuna.state import ThisProcess
@@ -55,7 +55,8 @@ class StudyRules:
         try:
             is_broken = _is_broken_by(trial, self._of(study))
         except RuleError:
-            end_as_failed(study, trial)
+            # Optuna would leave it running; the study of Hyperband lacks `Study.tell`.
+            storage_of(study).set_trial_state_values(id_of(trial), TrialState.FAIL)
             self.process.end(study, trial)
             raise
         if is_broken:

@@ -140,10 +140,6 @@ class StudyArguments:
         )
         return replace(self, memory=False)
 
-    def used(self) -> StudyArguments:
-        """Return them without what a study has once it has begun, as states become smaller."""
-        return replace(self, prior=None, past_results=None, points=(), evaluated=())
-
     def check(self, space: ParamSpace, mode: Any, reading: Reading) -> None:
         """Refuse points and a rule that the space cannot have, where the study begins later."""
         unlearnt = replace(self, prior=None, past_results=None, memory=False)
@@ -170,7 +166,7 @@ class StudyArguments:
             memory=self.memory,
             framework="ray-tune",
             name=metric if isinstance(metric, str) else "",
-            valid=_rule_on(self.valid, space),
+            valid=partial(_is_valid, self.valid, space) if callable(self.valid) else self.valid,
             **self.options,
         )
         self.add_points(study, space)
@@ -184,12 +180,8 @@ class StudyArguments:
             study.add(space.to_configuration(config), **result)
 
 
-def _rule_on(valid: Valid | None, param_space: ParamSpace) -> Valid | None:
-    """Return a rule on flat configurations, of one on configurations as trials get them."""
-    return partial(_is_valid, valid, param_space) if callable(valid) else valid
-
-
 def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:
+    """Return whether a rule on configurations as trials get them holds for a flat one."""
     return valid(param_space.to_config(configuration))
 
 

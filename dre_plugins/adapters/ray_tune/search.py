@@ -198,7 +198,11 @@ class DRESearch(Searcher):
         Raises:
             ValueError: If the search knows no such trial.
         """
-        return self._begun().explanation(trial_id)
+        trials = self._begun()
+        is_known = trial_id in [*trials.numbers]  # a list, as what is given may have no hash
+        require(is_known, "trial_id", trial_id, "that of a trial of this search")
+        number = trials.numbers[trial_id]
+        return Explanation("unknown") if number is None else trials.study.explain(number)
 
     # ---- setting up
 
@@ -241,7 +245,9 @@ class DRESearch(Searcher):
                 return
         study = self._given.begin(param_space, self._mode, self._reading)
         self._trials = RayTrials(study, param_space, self._reading)
-        self._given = self._given.used()
+        # Without what the study has now, so that states are smaller.
+        given = replace(self._given, prior=None, past_results=None, points=(), evaluated=())
+        self._given = given
 
     def _begun(self) -> RayTrials:
         if self._trials is None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 
+from dre_plugins.engine.settings import require
 from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, match_key
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
@@ -14,7 +15,7 @@ from dre_plugins.space.numeric import Float, Integer, Normal, Number
 from dre_plugins.space.ranges import is_finite
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import SHARES_OR_COUNTS
-from dre_plugins.transfer.spaces.alignment import check_mapping, matching_names, try_align
+from dre_plugins.transfer.spaces.alignment import matching_names, try_align
 from dre_plugins.transfer.spaces.conversion import are_share_and_count, landmarks
 from dre_plugins.transfer.spaces.inference import distinct, infer_domain
 from dre_plugins.transfer.spaces.prefixes import change_of, without_learner
@@ -293,7 +294,11 @@ class KnownSpace:
     mapping: Mapping[str, str]  # name in the study to name in the space, where they do not match
 
     def __post_init__(self) -> None:
-        check_mapping(self.mapping, self.space.domains)
+        names, targets = [*self.space.domains], [*self.mapping.values()]
+        for name, target in self.mapping.items():
+            require(target in names, f"mapping[{name!r}]", target, f"one of the past's {names}")
+        twice = [target for target in targets if targets.count(target) > 1]
+        require(not twice, "mapping", twice, "one of your parameters for each of the past")
 
     def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
         """Return whether it has one of a study's parameters, by name, alias or mapping."""
