@@ -91,9 +91,8 @@ def set_attribute(
 ) -> str:
     """Write an attribute of a user, which tools show, or of the system; return why not, or "".
 
-    This is a private API, which Optuna's own samplers use, too: there is no public way. The
-    attribute helps other workers and users. If a storage refuses it, for example because the trial
-    has just ended, the trial must go on. JSON can hold its value.
+    This is a private API, which Optuna's own samplers use, too: there is no public way. If a
+    storage refuses it, for example because the trial has just ended, the trial must go on.
     """
     try:
         storage = storage_of(study)
@@ -181,11 +180,7 @@ class TrialReporter:
 
 
 class StatedConstraints:
-    """Write the constraints of ended trials by a function; keep those that could not be written.
-
-    The function returns how far each constraint is violated, at most 0 where it is met. It counts
-    "constraint_errors" in `stats`.
-    """
+    """Write constraints of ended trials by a function; keep those that could not be written."""
 
     def __init__(self, function: ConstraintsFunc | None, reporter: TrialReporter) -> None:
         is_function = function is None or callable(function)
