@@ -30,8 +30,8 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, SearchSpace
-from dre_plugins.transfer.content import Card
 from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.prior_file import Card
 
 RANKS = torch.tensor([0.0, 1.0, 1.0, 2.0])
 SQUARE = SearchSpace({"x0": Float(0.0, 1.0), "x1": Float(0.0, 1.0)})

@@ -13,7 +13,7 @@ from dre_plugins.transfer.spaces.conversion import format_domain, format_values
 
 if TYPE_CHECKING:
     from dre_plugins.space.search_space import SearchSpace
-    from dre_plugins.transfer.content import Card
+    from dre_plugins.transfer.prior_file import Card
 
 
 def card_table(card: Card) -> Table:

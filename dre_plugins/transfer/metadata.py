@@ -25,9 +25,8 @@ from dre_plugins.recommend.lists import (
     ranked_lists,
 )
 from dre_plugins.recommend.trials import ConstraintState, Trial, TrialState, constraint_states
-from dre_plugins.space import Float, Integer
+from dre_plugins.space import Float, Integer, SearchSpace
 from dre_plugins.space.base import SLACK, Array, Mask
-from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.archive import MetadataError
 

@@ -1,10 +1,12 @@
-"""Trained priors on disk: a safetensors file with the card and the search space in its header."""
+"""What a trained prior is made of, and its file: safetensors with a header of JSON."""
+
+from __future__ import annotations
 
 import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,9 @@ from dre_plugins.engine.scorers import Parameters, layer_shapes
 from dre_plugins.engine.settings import ScorerSettings, require, shortened
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space import SearchSpace
+from dre_plugins.space.base import Array
 from dre_plugins.transfer.archive import DAMAGES, listed, numbers
-from dre_plugins.transfer.content import Card, PriorContent
 
 FORMAT = "dre-plugins/ensemble"
 VERSION = 1
@@ -31,6 +33,64 @@ MAX_LAYERS = 32
 MAX_FEATURES = 4096
 
 CATALOGUE = Path(__file__).parent / "catalogue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """Say where a prior comes from.
+
+    Args:
+        name: Short name.
+        description: One sentence.
+        tasks: Names of the tasks that it was meta-trained on.
+        n_evaluations: Evaluations of these tasks.
+        source: Where they come from.
+        licence: Licence of the tasks, and hence of the prior.
+        created: Date, ISO 8601.
+        rebuild: Command that makes the prior anew; empty if there is none.
+        defaults: Values of the prior's parameters that a study does not tune, by name.
+        training: Settings of the meta-training, JSON-ready.
+        validation: Figures, by name.
+    """
+
+    name: str
+    description: str = ""
+    tasks: tuple[str, ...] = ()
+    n_evaluations: int = 0
+    source: str = ""
+    licence: str = ""
+    created: str = ""
+    rebuild: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    validation: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("defaults", "training", "validation"):
+            value = getattr(self, name)
+            is_mapping = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+            require(is_mapping, name, value, "a mapping of names")
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Card:
+        """Rebuild a card from its dictionary, without entries that this version does not know."""
+        names = {entry.name for entry in fields(cls)}
+        values = {name: value for name, value in state.items() if name in names}
+        return cls(**{**values, "tasks": tuple(values.get("tasks", ()))})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorContent:
+    """Hold what meta-training yields and the file of a prior contains; see `Prior` for each."""
+
+    ensemble: DeepRankingEnsemble = field(repr=False)  # thousands of weights
+    space: SearchSpace
+    card: Card
+    favourites: Array = field(repr=False)
+    portfolio: Array | None = field(default=None, repr=False)
+
+
+# ---- the file
 
 
 def save(path: str | os.PathLike[str], prior: PriorContent) -> None:

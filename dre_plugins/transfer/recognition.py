@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre_plugins.space import Constant, Float, Integer
-from dre_plugins.space.base import Array, Domain
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space import Constant, Domain, Float, Integer, SearchSpace
+from dre_plugins.space.base import Array
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
 from dre_plugins.transfer.spaces.conversion import parsed_number
 from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, without_learner

@@ -16,9 +16,9 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space.base import Array, is_integer
 from dre_plugins.space.candidates import mutate, sobol
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.content import Card, PriorContent
 from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task, with_parameters
+from dre_plugins.transfer.prior_file import Card, PriorContent
 from dre_plugins.transfer.spaces.merging import unify_names, union_of
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced, units_in
 from dre_plugins.transfer.training_state import MetaTrainingSettings

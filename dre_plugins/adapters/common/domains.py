@@ -13,12 +13,8 @@ _ON_GRID = Fraction(1, 10**9)  # of a step that is no integer; 0.3 / 0.1 is not 
 
 
 def choice_of(name: str, choices: Sequence[Any], *, ordered: bool) -> Domain:
-    """Return the domain of choices: ordinal for ascending numbers if these are to be ordered.
-
-    A choice that is listed twice counts once: random search draws it more often, but to a model it
-    is the same choice.
-    """
-    values = distinct(choices)
+    """Return the domain of choices: ordinal for ascending numbers if these are to be ordered."""
+    values = distinct(choices)  # to a model, one that is listed twice is the same
     return ordered_choices(values, name) if ordered else Categorical(values)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,7 +34,7 @@ class Wanted:
     limits: Limits
     space: SearchSpace | None = None
     # Without a space: domains of the parameters whose values fit them.
-    likely: SearchSpace = field(default_factory=partial(SearchSpace, {}))
+    likely: SearchSpace = field(default_factory=lambda: SearchSpace({}))
     otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from optuna.logging import get_logger
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
@@ -86,22 +86,13 @@ def id_of(trial: FrozenTrial) -> int:
     return trial._trial_id
 
 
-def end_as_failed(study: Study, trial: FrozenTrial) -> None:
-    """End a trial which an error is about to keep from the objective.
-
-    Optuna would leave it running. `Study.tell` cannot be used, as the study of Hyperband lacks it.
-    """
-    storage_of(study).set_trial_state_values(id_of(trial), TrialState.FAIL)
-
-
 def set_attribute(
     study: Study, trial: FrozenTrial, key: str, value: Any, *, is_users: bool = False
 ) -> str:
     """Write an attribute of a user, which tools show, or of the system; return why not, or "".
 
-    This is a private API, which Optuna's own samplers use, too: there is no public way. The
-    attribute helps other workers and users. If a storage refuses it, for example because the trial
-    has just ended, the trial must go on. JSON can hold its value.
+    This is a private API, which Optuna's own samplers use, too: there is no public way. If a
+    storage refuses it, for example because the trial has just ended, the trial must go on.
     """
     try:
         storage = storage_of(study)
@@ -189,11 +180,7 @@ class TrialReporter:
 
 
 class StatedConstraints:
-    """Write the constraints of ended trials by a function; keep those that could not be written.
-
-    The function returns how far each constraint is violated, at most 0 where it is met. It counts
-    "constraint_errors" in `stats`.
-    """
+    """Write constraints of ended trials by a function; keep those that could not be written."""
 
     def __init__(self, function: ConstraintsFunc | None, reporter: TrialReporter) -> None:
         is_function = function is None or callable(function)

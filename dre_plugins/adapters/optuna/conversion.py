@@ -25,7 +25,7 @@ from dre_plugins.adapters.common.domains import choice_of
 from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
 from dre_plugins.recommend.trials import Trial, TrialState, number_of
-from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError
+from dre_plugins.space import Domain, Float, Integer, SearchSpace, UnsupportedDomainError
 from dre_plugins.space.base import (
     FARTHEST,
     UNIT_MAX,
@@ -36,7 +36,6 @@ from dre_plugins.space.base import (
     naming_parameter,
 )
 from dre_plugins.space.conditions import infer_conditions
-from dre_plugins.space.search_space import SearchSpace
 
 CLAIM_KEY = "dre:suggestion"
 # A parameter that has had a single value in this many trials is a constant.

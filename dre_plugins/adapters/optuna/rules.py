@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 from optuna.samplers import BaseSampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
-from dre_plugins.adapters.optuna.attributes import TrialReporter, end_as_failed
+from dre_plugins.adapters.optuna.attributes import TrialReporter, id_of, storage_of
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
 from dre_plugins.adapters.optuna.conversion import SUCCEEDED, fixed_by_sampler, given_to
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.configurations import within
-from dre_plugins.space import Constant, Domain
+from dre_plugins.space import Constant, Domain, SearchSpace
 from dre_plugins.space.rules import Rule, RuleError, Valid
-from dre_plugins.space.search_space import SearchSpace
 
 # Largest number of values of a parameter to try until the rule holds with the other parameters.
 # Units a golden section apart fill [0, 1] evenly, however many there are.
@@ -56,7 +55,8 @@ class StudyRules:
         try:
             is_broken = _is_broken_by(trial, self._of(study))
         except RuleError:
-            end_as_failed(study, trial)
+            # Optuna would leave it running; the study of Hyperband lacks `Study.tell`.
+            storage_of(study).set_trial_state_values(id_of(trial), TrialState.FAIL)
             self.process.end(study, trial)
             raise
         if is_broken:

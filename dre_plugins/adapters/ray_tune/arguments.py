@@ -1,19 +1,37 @@
-"""Checks of the arguments of `DRESearch`."""
+"""The arguments of `DRESearch`: their checks, and the study that begins with them."""
 
+from __future__ import annotations
+
+import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from ray.tune.result import DEFAULT_METRIC
 
+from dre_plugins.adapters.common.limits import Limits
+from dre_plugins.adapters.common.past_tasks import Wanted, past_tasks_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.adapters.ray_tune.history import Reading, logger
+from dre_plugins.adapters.ray_tune.sources import Source, read_results
+from dre_plugins.adapters.ray_tune.tree import hidden_in
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_real
+from dre_plugins.space.rules import Valid
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.arguments import GivenMemory, is_wanted
+from dre_plugins.study.ask_tell import AskTell
+from dre_plugins.transfer.metadata import MetaDataset
 
+PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
 # A configuration that was evaluated elsewhere, and further arguments of `AskTell.add`.
 Evaluated: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
-Points: TypeAlias = Sequence[Mapping[str, Any]]
+
+DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
 
 def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
@@ -86,3 +104,99 @@ def required_objective(param_space: ParamSpace, metric: Any, mode: Any) -> Any:
             "of a Tuner with a param_space."
         )
     return metric
+
+
+# ---- the study
+
+
+@dataclass(frozen=True)
+class StudyArguments:
+    """Hold what `DRESearch` was given for its study; `options` are handed on as they are."""
+
+    options: Mapping[str, Any]
+    prior: GivenPrior
+    past_results: PastResults | None
+    points: Sequence[Mapping[str, Any]]
+    evaluated: Sequence[Evaluated]
+    memory: GivenMemory
+    valid: Valid | None
+
+    def on(self, param_space: ParamSpace) -> StudyArguments:
+        """Return them for a parameter space, in which a Tuner may hide objects."""
+        hidden = hidden_in(param_space.root)
+        remedy = (
+            f"left out, or {hidden} given to DRESearch(space=…), as a Tuner hides their objects"
+        )
+        require(self.valid is None or not hidden, "valid", self.valid, remedy)
+        choices = [name for name in hidden if name in param_space.space.names]
+        if not choices:
+            return self
+        # Placeholders say where a choice stands in its list, and that may differ between studies.
+        logger.log(
+            logging.WARNING if is_wanted(self.memory) else logging.INFO,
+            "The Tuner hides the choices of %s: they have no order, and no memory is used. Write "
+            "Python numbers, or give the space to DRESearch(space=…).",
+            choices,
+        )
+        return replace(self, memory=False)
+
+    def check(self, space: ParamSpace, mode: Any, reading: Reading) -> None:
+        """Refuse points and a rule that the space cannot have, where the study begins later."""
+        unlearnt = replace(self, prior=None, past_results=None, memory=False)
+        # It warns when it begins.
+        unlearnt.begin(space, mode, reading, logging.Logger("unheard", logging.CRITICAL))
+
+    def begin(
+        self, space: ParamSpace, mode: Any, reading: Reading, logger: logging.Logger = logger
+    ) -> AskTell:
+        """Begin the study."""
+        prior, metric = self.prior, reading.metric
+        is_several = isinstance(mode, list)
+        if not space.space.n_parameters:
+            logger.warning("There are constants only: all trials get the same configuration.")
+            prior = None
+        elif self.past_results is not None:
+            tasks = past_tasks(self.past_results, metric, mode, space.space, reading.limits)
+            prior = past_tasks_in(tasks, logger)
+        study = AskTell(
+            space.space,
+            direction=[DIRECTIONS[m] for m in mode] if is_several else DIRECTIONS[mode or "min"],
+            prior=prior,
+            logger=logger,
+            memory=self.memory,
+            framework="ray-tune",
+            name=metric if isinstance(metric, str) else "",
+            valid=partial(_is_valid, self.valid, space) if callable(self.valid) else self.valid,
+            **self.options,
+        )
+        self.add_points(study, space)
+        return study
+
+    def add_points(self, study: AskTell, space: ParamSpace) -> None:
+        """Enqueue the points to run, and add those that were evaluated."""
+        for point in self.points:
+            study.enqueue(space.to_configuration(point))
+        for config, result in self.evaluated:
+            study.add(space.to_configuration(config), **result)
+
+
+def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:
+    """Return whether a rule on configurations as trials get them holds for a flat one."""
+    return valid(param_space.to_config(configuration))
+
+
+def past_tasks(
+    results: PastResults, metric: Any, mode: Any, space: SearchSpace, limits: Limits
+) -> MetaDataset:
+    """Return past experiments as tasks; the parameters that fit have the domains of the space.
+
+    Trials that break a limit have failed.
+    """
+    if isinstance(results, MetaDataset):
+        return results
+    if isinstance(metric, list):
+        raise ValueError(
+            f"past_results are read for one metric, got {metric!r}; give what "
+            "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
+        )
+    return read_results(results, Wanted(metric, mode, limits, likely=space))

@@ -22,11 +22,11 @@ from dre_plugins.space import (
     Domain,
     Integer,
     Normal,
+    SearchSpace,
     UnsupportedDomainError,
 )
 from dre_plugins.space.base import match_key, naming_parameter
 from dre_plugins.space.conditions import Condition
-from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
 
 _GRID = "grid_search"  # tune.grid_search([1, 2]) is {"grid_search": [1, 2]}

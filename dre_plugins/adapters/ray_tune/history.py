@@ -18,7 +18,6 @@ from dre_plugins.adapters.common.options import checked_cost_name, cost_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.sources import metrics_in
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.base import match_key
 from dre_plugins.study.ask_tell import AskTell
@@ -179,13 +178,6 @@ class RayTrials:
         del self.numbers[trial_id]
         self.study.restart(number)
         self._keep(successor, number)
-
-    def explanation(self, trial_id: str) -> Explanation:
-        """Say where the configuration of a trial came from; a ValueError: there is no such one."""
-        is_known = trial_id in [*self.numbers]  # a list, as what is given may have no hash
-        require(is_known, "trial_id", trial_id, "that of a trial of this search")
-        number = self.numbers[trial_id]
-        return Explanation("unknown") if number is None else self.study.explain(number)
 
     def keys(self) -> list[Hashable]:
         """Return a key of the parameters of each trial of the study, without constants."""

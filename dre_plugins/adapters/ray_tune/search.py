@@ -1,9 +1,4 @@
-"""Deep Ranking Ensembles as a search algorithm of Ray Tune.
-
-`DRESearch` translates: a parameter space → a search space, Ray's results → reports of trials,
-a suggestion → a nested configuration. It decides nothing about the search;
-`dre_plugins.recommend` does.
-"""
+"""Deep Ranking Ensembles as a search algorithm of Ray Tune: `DRESearch`."""
 
 import secrets
 from collections import Counter
@@ -19,7 +14,6 @@ from dre_plugins.adapters.ray_tune import arguments, state as states
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import RayTrials, Reading, logger
 from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
-from dre_plugins.adapters.ray_tune.study import PastResults, StudyArguments
 from dre_plugins.engine.settings import require
 from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.explanation import Explanation
@@ -140,7 +134,7 @@ class DRESearch(Searcher):
         *,
         seed: int | None = None,
         prior: GivenPrior = AUTO,
-        past_results: PastResults | None = None,
+        past_results: arguments.PastResults | None = None,
         constraints: Mapping[str, Any] | None = None,
         cost: str | None = None,
         n_startup_trials: int | None = None,
@@ -160,7 +154,7 @@ class DRESearch(Searcher):
         Memory.of(memory)  # says what is wrong with it
         check_past("past_results", past_results, prior)
         points, evaluated = arguments.initial_points(points_to_evaluate, evaluated_rewards)
-        self._given = StudyArguments(
+        self._given = arguments.StudyArguments(
             options={**options, "failed": failed, "settings": settings, "seed": seed},
             prior=prior_from(prior, checked.preset),
             past_results=past_results,
@@ -204,7 +198,11 @@ class DRESearch(Searcher):
         Raises:
             ValueError: If the search knows no such trial.
         """
-        return self._begun().explanation(trial_id)
+        trials = self._begun()
+        is_known = trial_id in [*trials.numbers]  # a list, as what is given may have no hash
+        require(is_known, "trial_id", trial_id, "that of a trial of this search")
+        number = trials.numbers[trial_id]
+        return Explanation("unknown") if number is None else trials.study.explain(number)
 
     # ---- setting up
 
@@ -247,7 +245,9 @@ class DRESearch(Searcher):
                 return
         study = self._given.begin(param_space, self._mode, self._reading)
         self._trials = RayTrials(study, param_space, self._reading)
-        self._given = self._given.used()
+        # Without what the study has now, so that states are smaller.
+        given = replace(self._given, prior=None, past_results=None, points=(), evaluated=())
+        self._given = given
 
     def _begun(self) -> RayTrials:
         if self._trials is None:

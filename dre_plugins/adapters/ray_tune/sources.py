@@ -24,12 +24,11 @@ from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import shortened
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.sources.cells import fits, is_missing, number
-from dre_plugins.transfer.spaces.inference import flat_configuration, infer_space
+from dre_plugins.transfer.sources.cells import is_missing, number
+from dre_plugins.transfer.spaces.inference import fits, flat_configuration, infer_space
 
 Source: TypeAlias = ResultGrid | ExperimentAnalysis | str | PathLike[str]
 
@@ -160,18 +159,10 @@ def trials_in(
         trial = _trial_of(run, configuration, metric, sign, longest)
         violations = wanted.limits.violations([{}, *run.reports][-1])
         trials[place] = replace(trial, constraints=violations)
-    return space or _inferred([trial.configuration for trial in trials.values()], likely), trials
-
-
-def _inferred(configurations: Sequence[Mapping[str, Any]], likely: SearchSpace) -> SearchSpace:
-    """Return the space of configurations, with the likely domains of parameters that fit these."""
-    inferred = infer_space(configurations)
-    domains = dict(inferred.domains)
-    for name in likely.names:
-        values = [part[name] for part in configurations if name in part]
-        if values and all(fits(likely.domains[name], v) for v in values):
-            domains[name] = likely.domains[name]
-    return SearchSpace(domains, *infer_conditions(domains, configurations))
+    if space is None:
+        configurations = [trial.configuration for trial in trials.values()]
+        space = infer_space(configurations, likely=likely.domains)
+    return space, trials
 
 
 def _trial_of(

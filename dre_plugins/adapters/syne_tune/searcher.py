@@ -1,7 +1,4 @@
-"""Deep Ranking Ensembles as a searcher of Syne Tune.
-
-`DRESearcher` translates: domains → domains, results → `AskTell`, a suggestion → a configuration.
-"""
+"""Deep Ranking Ensembles as a searcher of Syne Tune: `DRESearcher`."""
 
 import math
 from collections.abc import Mapping

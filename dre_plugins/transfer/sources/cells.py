@@ -12,6 +12,7 @@ from dre_plugins.recommend.trials import number_of
 from dre_plugins.space import Categorical, Constant, Domain, Integer, Ordinal
 from dre_plugins.space.base import is_real
 from dre_plugins.space.ranges import is_finite
+from dre_plugins.transfer.spaces.inference import fits
 
 # Smallest share of numbers for which a column counts as numeric with mistakes.
 _NUMERIC_SHARE = 0.9
@@ -107,15 +108,6 @@ def number(cell: object) -> float:
 def is_missing(cell: object) -> bool:
     """Return whether a cell is empty: None or NaN."""
     return cell is None or (isinstance(cell, (float, np.floating)) and math.isnan(cell))
-
-
-def fits(domain: Domain, value: Any) -> bool:
-    """Return whether a value is of the domain's kind, in its range or not."""
-    try:
-        domain.to_units([value])
-    except ValueError:
-        return False
-    return True
 
 
 def _in_brackets(text: str) -> str:

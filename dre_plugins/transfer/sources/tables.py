@@ -22,8 +22,6 @@ Direction: TypeAlias = Literal["minimize", "maximize"]
 
 _DELIMITERS = ",;\t"
 _UNNAMED = "table"
-_OTHER_LENGTH = "rows with another number of cells than the header"
-_NAMELESS = "columns without a name"
 
 
 class DataFrame(Protocol):
@@ -166,9 +164,9 @@ def read_csv(path: Path, skipped: Counter[str]) -> Columns:
         raise ValueError(f"{str(path)!r} is no CSV file with a header: it is empty.")
     names = [name.strip() for name in rows.pop(0)]
     _check_unique(str(path), [name for name in names if name])
-    skipped[_NAMELESS] += names.count("")
+    skipped["columns without a name"] += names.count("")
     whole = [row for row in rows if len(row) == len(names)]
-    skipped[_OTHER_LENGTH] += len(rows) - len(whole)
+    skipped["rows with another number of cells than the header"] += len(rows) - len(whole)
     return {
         name: [row[column].strip() or None for row in whole]
         for column, name in enumerate(names)

@@ -168,15 +168,6 @@ def families(names: Iterable[str]) -> frozenset[str]:
     return frozenset(families - {""})
 
 
-def is_ambiguous(name: str) -> bool:
-    """Return whether the meaning of a parameter's name depends on the learner.
-
-    >>> is_ambiguous("svc__gamma"), is_ambiguous("svc_gamma"), is_ambiguous("eta")
-    (True, True, False)
-    """
-    return bool(forms_of(name) & AMBIGUOUS)
-
-
 def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict[str, str]:
     """Return the parameter that has each known role: role to name.
 

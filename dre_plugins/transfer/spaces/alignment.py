@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.engine.settings import require
 from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import (
+    AMBIGUOUS,
     LIMITS,
     SHARES_OR_COUNTS,
     families,
-    is_ambiguous,
     roles,
 )
 from dre_plugins.transfer.spaces.conversion import (
@@ -34,6 +33,7 @@ from dre_plugins.transfer.spaces.conversion import (
 from dre_plugins.transfer.spaces.layers import layer_links
 from dre_plugins.transfer.spaces.prefixes import (
     change_of,
+    forms_of,
     normalised,
     without_learner,
     without_prefix,
@@ -162,15 +162,6 @@ def align(
     )
 
 
-def check_mapping(mapping: Mapping[str, str], names: Collection[str]) -> None:
-    """Refuse a mapping to names that are not among those of the past, or twice to one of them."""
-    targets = [*mapping.values()]
-    for name, target in mapping.items():
-        require(target in names, f"mapping[{name!r}]", target, f"one of the past's {[*names]}")
-    twice = [target for target in targets if targets.count(target) > 1]
-    require(not twice, "mapping", twice, "one of your parameters for each of the past")
-
-
 def try_align(
     source: SearchSpace,
     target: SearchSpace,
@@ -261,7 +252,7 @@ def matching_names(
 ) -> dict[str, tuple[str, str]]:
     """Match names by spelling, then by role, each where exactly one on either side fits.
 
-    Ambiguous names (`aliases.is_ambiguous`) match if both sides belong to the same families of
+    Ambiguous names (`aliases.AMBIGUOUS`) match if both sides belong to the same families of
     learners, or if one side is a part of the other, like the first parameters of a define-by-run
     study. If only one side identifies its family, they match if an unambiguous name does: then the
     other side is assumed to be of the same learner. The result has by name of the one side the
@@ -280,7 +271,7 @@ def matching_names(
         for form in (str, str.casefold, normalised, without_prefix, without_learner):
             ours, theirs = _unique(sources, form), _unique(targets, form)
             if are_clear:
-                ours = {key: name for key, name in ours.items() if not is_ambiguous(name)}
+                ours = {key: name for key, name in ours.items() if not forms_of(name) & AMBIGUOUS}
             join(ours, theirs, "name")
         join(roles(sources, learners), roles(targets, learners), "alias")
 

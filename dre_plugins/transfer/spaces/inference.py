@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.space import Categorical, Constant, Domain, Float, Integer
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, SearchSpace
 from dre_plugins.space.base import is_integer, match_key, naming_parameter
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.ranges import is_finite
-from dre_plugins.space.search_space import SearchSpace
 
 # Numbers that span less than this factor are taken for linear.
 _LOG_RATIO = 1000.0
@@ -22,6 +21,7 @@ def infer_space(
     names: Sequence[str] = (),
     *,
     log: Collection[str] = (),
+    likely: Mapping[str, Domain] | None = None,
 ) -> SearchSpace:
     """Return the search space that configurations come from, as far as they show it.
 
@@ -30,6 +30,7 @@ def infer_space(
         names: Parameters in the order to keep; others follow in order of appearance. Parameters
             that no configuration has are left out.
         log: Numeric parameters that were searched on the log scale.
+        likely: Domains of the parameters whose values fit them.
     """
     values: dict[str, list[Any]] = {name: [] for name in names}
     for configuration in configurations:
@@ -40,6 +41,9 @@ def infer_space(
         for name, column in values.items()
         if column
     }
+    for name, domain in (likely or {}).items():
+        if name in domains and all(fits(domain, value) for value in values[name]):
+            domains[name] = domain
     conditions, optional = infer_conditions(domains, configurations)
     return SearchSpace(domains, conditions, optional)
 
@@ -68,6 +72,15 @@ def infer_domain(name: str, values: Sequence[Any], *, log: bool = False) -> Doma
     kind = Integer if all(map(is_integer, choices)) else Float
     with naming_parameter(name):
         return kind(min(choices), max(choices), scale)
+
+
+def fits(domain: Domain, value: Any) -> bool:
+    """Return whether a value is of the domain's kind, in its range or not."""
+    try:
+        domain.to_units([value])
+    except ValueError:
+        return False
+    return True
 
 
 def distinct(values: Iterable[Any]) -> tuple[Any, ...]:
