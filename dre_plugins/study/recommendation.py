@@ -1,4 +1,8 @@
-"""Which trial of a study to use if values are noisy: the one that the model expects to be best."""
+"""Which trial of a study to use if values are noisy: the one that the model expects to be best.
+
+The trial with the best observed value is often one with favourable noise, which the model
+estimates from the trials around it.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +57,9 @@ def recommended(
 ) -> Recommendation[int]:
     """Return the position of the complete, feasible trial with the largest expected value.
 
-    If values have hardly any noise, this is the best observed trial.
+    If values have hardly any noise, this is the best observed trial. In 149 noisy test studies it
+    was as good as that, and its expected value a quarter nearer the truth than the observed value
+    (lab/2026-11-24-recommend.md).
 
     `history` and `trials` are those of `feasible_positions`; larger values are better. A
     ValueError says that there is no such trial, or that there are several objectives.

@@ -3,6 +3,9 @@
 One step draws `B` lists for every one of the `M` members, each with a support set of its own, and
 takes one Adam step on all of them, batched into a few products. Each member has its own draws, as
 section 3.2 of the paper requires.
+
+Notation: `M` members, `B` lists of one step and member, `T` lists of past tasks, `L` entries of a
+query, `S` largest support; see docs/architecture.md.
 """
 
 import math

@@ -1,4 +1,8 @@
-"""Deep Ranking Ensembles as an Optuna sampler: `DRESampler`."""
+"""Deep Ranking Ensembles as an Optuna sampler.
+
+`DRESampler` translates: distributions → domains, Optuna's trials → the recommender's trials,
+a suggestion → parameter values. It decides nothing about the search; `dre_plugins.recommend` does.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,11 +34,15 @@ from dre_plugins.study.arguments import GivenMemory
 class DRESampler(BaseSampler):
     """Sampler using Deep Ranking Ensembles in turns with a universal prior.
 
-    By default, the first three trials are spread over the space, or come from the portfolio of a
-    common learner. Then a *universal prior* proposes, a network that was meta-trained on synthetic
-    functions, from trial 20 on in turns with a *deep ranking ensemble* (Khazi, Pineda Arango and
-    Grabocka, ICLR 2023): ten networks that are trained to rank the trials. See
-    docs/guide/method.md.
+    Trials count from 0. By default, trials 0 to 2 are points of a scrambled Sobol sequence; in
+    ranges around 0, such as -5 to 5, and in one that most numeric parameters share, they are
+    nearer to the middle. If the parameters are those of a common learner, these trials come from
+    its portfolio instead: configurations that complement each other over past data sets. Trials 3
+    to 19 are proposed by a *universal prior*: a network, meta-trained on synthetic functions, that
+    reads the trials and outputs a mixture of Gaussian processes. From trial 20 on it alternates
+    with a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023): ten networks
+    that are trained to rank the trials. The universal prior maximises the expected improvement of
+    the value, the ensemble that of the logarithm of the rank.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, with
     numeric, categorical and conditional parameters, and where trials may be pruned, fail or
@@ -42,14 +50,21 @@ class DRESampler(BaseSampler):
 
     - All parameters are modelled together. The search space is the union of what the trials of
       the study asked for; conditions between parameters are learnt, and ranges may change.
+    - The scale of the objective does no harm: the ensemble reads only the order of its values, and
+      the universal prior reads the values in any unit.
     - Running trials of other threads, processes and machines are taken into account, and no
       configuration is suggested twice (see `allow_duplicates`).
     - A suggestion depends only on the study's trials, `seed` and the trial's number. A resumed
       study gets the same suggestions as one without interruption, and workers may share a seed.
-    - Failures and constraints (`Trial.set_constraint`, or `constraints_func`) are modelled. Pruned
-      and running trials are compared with others at the steps that they reported. Steps in any
-      order, such as the problem instances of `WilcoxonPruner`, count once a trial has ended.
+    - The probability that a trial fails is modelled. Pruned and running trials are compared with
+      others at the steps that they reported. Steps in any order, such as the problem instances of
+      `WilcoxonPruner`, count once a trial has ended.
+    - Constraints (`Trial.set_constraint`, or `constraints_func`) are modelled; the expected
+      improvement is multiplied by the probability that all of them are met.
+    - With several objectives, the universal prior proposes what is expected to gain most
+      hypervolume, and the ensemble ranks by random weights of the objectives, new for each trial.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
+    - If a model fails, a Sobol point is suggested, with one warning (`stats["fallbacks"]`).
 
     Example:
         ```python
@@ -67,11 +82,16 @@ class DRESampler(BaseSampler):
     Args:
         seed: Non-negative seed. Workers of one study may share a seed, as suggestions differ by
             trial number. None draws one from the operating system when the sampler is made.
-        prior: What is known before the first trial: "auto" recognises common learners, "universal"
-            does not, None is the ensemble alone, and a trained prior is given by its name, as a
-            path or as a `dre_plugins.Prior`, see `AskTell`. A list has a trained prior, or None,
-            for each objective. `dre_plugins.PastTasks` hold past studies, like `past_studies`, and
-            may map names of parameters.
+        prior: What is known before the first trial. "auto" recognises common learners by the names
+            and ranges of their parameters and takes the first three trials from the
+            portfolio of the learner; all else is as with "universal", the universal prior and an
+            ensemble with random initial weights. None is this ensemble alone. A trained prior is
+            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, the ensemble starts from
+            its weights, and the universal prior takes turns once ten trials have ended. The path
+            of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
+            has a trained prior, or None, for each objective. `dre_plugins.PastTasks` hold past
+            studies, like `past_studies`, and may map names of parameters.
         past_studies: Past studies of one objective, from which the first 20 trials learn: studies,
             a storage or its URL, several of these, or a `dre_plugins.MetaDataset`, of which the
             last 100 are read. Search spaces, metrics and directions may differ. A study with the
@@ -100,9 +120,13 @@ class DRESampler(BaseSampler):
             answer the same; where a parameter that it reads is absent, it counts as met. Trials
             may break it by values that were enqueued or that another sampler fixes, and by new
             parameters, the last of which cannot make up for the others; `stats["invalid"]` counts.
-        settings: Expert settings, see `dre_plugins.Settings`.
-        memory: Folder in which studies are recorded, see `AskTell`. With `past_studies` the study
-            is recorded but does not learn from the folder.
+        settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
+            threads, how many trials are fitted, whether numeric choices are ordered.
+        memory: Folder in which studies of all frameworks are recorded, and from which later ones
+            with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
+            data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
+            environment variable DRE_MEMORY, if it is set). With `past_studies`, or a prior other
+            than "auto" and "universal", the study is recorded but does not learn from the folder.
 
     Attributes:
         stats: Counters, with which a copy goes on: "suggestions", and these by `source` of
