@@ -22,7 +22,8 @@ from dre_plugins.space.base import Array, Mask, Positions, fill
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task, counted, with_parameters
 from dre_plugins.transfer.spaces.alignment import Alignment, align, try_align
-from dre_plugins.transfer.spaces.merging import KnownSpace, unify_names, union_of
+from dre_plugins.transfer.spaces.completion import KnownSpace
+from dre_plugins.transfer.spaces.merging import unify_names, union_of
 
 # Most tasks of a metadata set that are read: with so many, a suggestion takes half a second.
 MAX_TASKS = 100

@@ -19,7 +19,7 @@ from dre_plugins.transfer import prior_file
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.prior_file import Card, PriorContent
 from dre_plugins.transfer.spaces.alignment import Alignment, align
-from dre_plugins.transfer.spaces.merging import KnownSpace
+from dre_plugins.transfer.spaces.completion import KnownSpace
 from dre_plugins.transfer.training import OF_BELIEFS, SCORER, metadata_of_beliefs, train_prior
 
 __all__ = ["Card", "Prior", "PriorError"]

@@ -151,7 +151,6 @@ class StudyArguments:
     ) -> AskTell:
         """Begin the study."""
         prior, metric = self.prior, reading.metric
-        is_several = isinstance(mode, list)
         if not space.space.n_parameters:
             logger.warning("There are constants only: all trials get the same configuration.")
             prior = None
@@ -160,7 +159,7 @@ class StudyArguments:
             prior = past_tasks_in(tasks, logger)
         study = AskTell(
             space.space,
-            direction=[DIRECTIONS[m] for m in mode] if is_several else DIRECTIONS[mode or "min"],
+            direction=_directions_of(mode),
             prior=prior,
             logger=logger,
             memory=self.memory,
@@ -178,6 +177,13 @@ class StudyArguments:
             study.enqueue(space.to_configuration(point))
         for config, result in self.evaluated:
             study.add(space.to_configuration(config), **result)
+
+
+def _directions_of(mode: Any) -> str | list[str]:
+    """Return the direction of a mode, or of each of several; None is "min"."""
+    if isinstance(mode, list):
+        return [DIRECTIONS[part] for part in mode]
+    return DIRECTIONS[mode or "min"]
 
 
 def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:

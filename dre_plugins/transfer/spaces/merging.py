@@ -1,13 +1,12 @@
-"""One search space that holds several: those of past tasks, or that of a study and a known one.
+"""One search space that holds several: for a prior whose tasks do not share one space.
 
-Aliases of a parameter in different spaces of past tasks get one name, so that a prior has it once.
+Aliases of a parameter in different spaces get one name, so that the prior has it once.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from dre_plugins.engine.settings import require
 from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, match_key
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
@@ -15,7 +14,7 @@ from dre_plugins.space.numeric import Float, Integer, Normal, Number
 from dre_plugins.space.ranges import is_finite
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import SHARES_OR_COUNTS
-from dre_plugins.transfer.spaces.alignment import matching_names, try_align
+from dre_plugins.transfer.spaces.alignment import matching_names
 from dre_plugins.transfer.spaces.conversion import are_share_and_count, landmarks
 from dre_plugins.transfer.spaces.inference import distinct, infer_domain
 from dre_plugins.transfer.spaces.prefixes import change_of, without_learner
@@ -187,7 +186,7 @@ def _merged_conditions(
         united = stated[0]
         if any(conditions != united for conditions in stated):
             united = _united(stated, [space.domains[parent] for space in having])
-        if united and all(_is_valid(condition, domains[parent]) for condition in united):
+        if united and all(is_valid(condition, domains[parent]) for condition in united):
             merged += united
         else:
             without.add(child)
@@ -235,7 +234,7 @@ def _always(pattern: AnyCondition, parent: Domain) -> list[AnyCondition]:
     return [RangeCondition(child, name, min(marks), max(marks))]
 
 
-def _is_valid(condition: AnyCondition, parent: Domain) -> bool:
+def is_valid(condition: AnyCondition, parent: Domain) -> bool:
     """Return whether a condition can be stated on the merged domain of its parent."""
     if isinstance(condition, Condition):
         return parent.is_binned and all(map(parent.contains, condition.values))
@@ -276,58 +275,3 @@ def _renamed(space: SearchSpace, names: Mapping[str, str]) -> SearchSpace:
         for c in space.conditions
     ]
     return SearchSpace(domains, conditions, {names.get(name, name) for name in space.optional})
-
-
-# ---- a study that has not shown all parameters
-
-
-class KnownSpace:
-    """Hold a search space that is known, and the names of its parameters in a study.
-
-    It is the base of what a study learns from, which has the space and the mapping. A ValueError
-    says that the mapping names a parameter that the space does not have, or one twice.
-    """
-
-    __slots__ = ()
-
-    space: SearchSpace
-    mapping: Mapping[str, str]  # name in the study to name in the space, where they do not match
-
-    def __post_init__(self) -> None:
-        names, targets = [*self.space.domains], [*self.mapping.values()]
-        for name, target in self.mapping.items():
-            require(target in names, f"mapping[{name!r}]", target, f"one of the past's {names}")
-        twice = [target for target in targets if targets.count(target) > 1]
-        require(not twice, "mapping", twice, "one of your parameters for each of the past")
-
-    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
-        """Return whether it has one of a study's parameters, by name, alias or mapping."""
-        try:
-            alignment = try_align(SearchSpace(domains), self.space, mapping=self.mapping)
-        except ValueError:  # the mapping names it, but no value is shared
-            return False
-        return alignment is not None and any(link.source == name for link in alignment.links)
-
-    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Return a space with the given parameters of a study and the others that are known.
-
-        A define-by-run study reveals its parameters one after the other; those that are known
-        stand in for those to come. Without their conditions, trials of one branch would tell of
-        the others.
-        """
-        alignment = try_align(SearchSpace(domains), self.space, mapping=self.mapping)
-        linked = {link.target for link in alignment.links} if alignment is not None else set()
-        to_come = {
-            name: domain
-            for name, domain in self.space.domains.items()
-            if name not in linked and name not in domains
-        }
-        together = {**domains, **to_come}
-        conditions = [
-            condition
-            for condition in self.space.conditions
-            if condition.child in to_come
-            and condition.parent in together
-            and _is_valid(condition, together[condition.parent])
-        ]
-        return SearchSpace(together, conditions)
