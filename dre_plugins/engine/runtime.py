@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import torch
 from threadpoolctl import ThreadpoolController
 
@@ -156,7 +157,8 @@ def isolated(device: str | torch.device = "cpu", n_threads: int = 1) -> Iterator
     """Compute on `device` with `n_threads`, whatever the user's global torch state is.
 
     `device` is also the default inside the block. One intra-op thread is fastest for products of
-    this size: several wait for each other (docs/decisions/one-thread.md).
+    this size: several wait for each other (docs/decisions/one-thread.md). NumPy's underflow to 0
+    is no error, even if the user has asked for one by `numpy.seterr(all="raise")`.
     """
     require(1 <= n_threads <= MAX_THREADS, "n_threads", n_threads, f"from 1 to {MAX_THREADS}")
     place = torch.device(device)
@@ -168,6 +170,7 @@ def isolated(device: str | torch.device = "cpu", n_threads: int = 1) -> Iterator
         _default_device(place),
         torch.inference_mode(False),
         torch.enable_grad(),
+        np.errstate(under="ignore"),
     ):
         yield
 

@@ -14,6 +14,8 @@ from dre_plugins.space.numeric import Number
 
 # With more values than this, a curve is drawn.
 MAX_POINTS = 12
+# With more letters than this, choices stand upright, so that none covers the next.
+MAX_LETTERS = 40
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class ParameterAxis:
         if not self.is_number:
             names = [_short(self.domain.from_unit(unit)) for unit in self.units.tolist()]
             axis.set_ticks(self.places(), labels=names)
+            if side == "x" and len("  ".join(names)) > MAX_LETTERS:
+                panel.tick_params(axis="x", labelrotation=90)
 
 
 def axis_of(space: SearchSpace, name: str, n_points: int, argument: str) -> ParameterAxis:

@@ -67,9 +67,10 @@ def expected_gain(
         return None
     from dre_plugins.recommend.posterior import best_improvement  # torch: only when it is needed
 
-    # Divided by the largest first, as differences of 1e308 overflow.
-    size = largest_of(values)
-    gained = size * float(values.max() / size - np.median(values[:N_FIRST] / size))
+    with np.errstate(under="ignore"):
+        # Divided by the largest first, as differences of 1e308 overflow.
+        size = largest_of(values)
+        gained = size * float(values.max() / size - np.median(values[:N_FIRST] / size))
     improvement = best_improvement(rule, history, valid)
     share = GAIN_OF_TEN * (n_ahead / 10) ** BY_NUMBER
     # Not the root of the product: that of two values of 1e-200 is none.

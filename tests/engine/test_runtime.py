@@ -10,6 +10,7 @@ from itertools import count
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 import scipy.optimize  # noqa: F401 - brings the BLAS that L-BFGS-B uses
 import torch
@@ -139,6 +140,11 @@ def test_each_thread_gets_its_own_count_back(two_threads: None) -> None:
         assert in_a_thread(count_of_another) == 3
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
+
+
+def test_an_underflow_is_no_error() -> None:
+    with np.errstate(all="raise"), isolated():
+        assert np.exp(-1e3) == 0.0
 
 
 def test_precision_returns_when_the_last_has_left() -> None:

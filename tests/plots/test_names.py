@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import optuna
@@ -37,3 +38,13 @@ def test_dollars_are_shown(study_of: Any) -> None:
     study = study_of(lambda trial: trial.suggest_float("a$b$", 0.0, 1.0), 12)
     panel = plots.plot_acquisition(study, "a$b$", settings=SETTINGS)
     assert panel.get_xlabel() == r"a\$b\$"  # as Matplotlib takes letters for what they are
+
+
+def test_long_choices_do_not_cover_each_other(study_of: Any) -> None:
+    kinds = ("RandomForest", "LogisticRegression", "KNeighbors", "ExtraTrees", "Ridge", "Dummy")
+    learners = [f"{kind}Classifier" for kind in kinds]
+    study = study_of(lambda t: len(t.suggest_categorical("learner", learners)) + 0.0, 12)
+    panel = plots.plot_members(study, "learner", settings=SETTINGS)
+    panel.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in panel.get_xticklabels()]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))

@@ -57,6 +57,12 @@ def test_the_largest_floats_do_not_overflow():
     assert not is_met(StoppingRule(), trials)
 
 
+def test_the_smallest_floats_may_underflow_where_numpy_raises():
+    trials = [replace(t, value=1e300 if t.value > -1.0 else 1e-300) for t in history(0.5, 20)]
+    with np.errstate(all="raise"):
+        assert expected_gain(RULE, trials).gained == pytest.approx(1e300)
+
+
 def test_a_study_ends_when_little_is_expected_and_says_so(caplog):
     caplog.set_level("INFO", "dre_plugins")
     assert is_met(StoppingRule(), history(0.1))
