@@ -35,8 +35,9 @@ Source: TypeAlias = ResultGrid | ExperimentAnalysis | str | PathLike[str]
 _ITERATION = "training_iteration"
 # Records of the trials of an experiment, which Ray writes.
 RECORDS = "experiment_state-*.json"
-# How Ray writes objects into params.json.
+# How Ray writes objects into params.json, and into its records.
 _OBJECT = re.compile(r"<.+>", re.DOTALL)
+PICKLED = {"_type": "CLOUDPICKLE_FALLBACK"}
 ENDED = ("TERMINATED", "ERROR")
 _DAMAGES = (OSError, *archive.DAMAGES)
 _NO_METRICS = {*AUTO_RESULT_KEYS, "done", "trial_id", "experiment_tag"}
@@ -63,9 +64,9 @@ def metadata_from_results(
     """Return experiments of Ray Tune as metadata; the rungs are its training iterations.
 
     Of a folder only text is read (`params.json` and `result.json` of the trials, and their states
-    in `experiment_state-*.json`), which cannot run code. `Tuner.restore` and `ExperimentAnalysis`,
-    by which the other kinds of `results` may have been made, do unpickle: use them for folders
-    that you trust.
+    in `experiment_state-*.json`, which also has the last reports of trials without such files),
+    which cannot run code. `Tuner.restore` and `ExperimentAnalysis`, by which the other kinds of
+    `results` may have been made, do unpickle: use them for folders that you trust.
 
     Ray does not say why a trial ended. One that was told to stop, and earlier than the longest
     trial of its experiment, counts as pruned. So does one that has not ended, such as those that
@@ -255,8 +256,9 @@ def _folders(root: Path) -> list[Path]:
 
 
 def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
-    states = _states_in(folder)
+    recorded = _recorded_runs(folder)
     for file in sorted(folder.glob("*/params.json")):
+        record = recorded.pop(file.parent.name, None)
         try:
             configuration = _without_objects(_object(regular(file).read_bytes()))
             flat_configuration(configuration)
@@ -265,24 +267,34 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
             skipped[f"trial that cannot be read: {str(file.parent)!r} ({error})"] += 1
             continue
         has_error = file.with_name("error.txt").exists()
-        state = states.get(file.parent.name, "ERROR" if has_error else "TERMINATED")
-        yield Run(configuration, reports, state in ENDED, state == "ERROR")
+        ended = record or Run({}, [], has_ended=True, has_failed=has_error)
+        yield replace(ended, configuration=configuration, reports=reports)
+    # Without Ray's loggers, trials have no files, and only their last reports are known.
+    yield from (run for run in recorded.values() if run.reports or run.has_failed)
 
 
-def _states_in(folder: Path) -> dict[str, str]:
-    """Return the states of trials by folder: each run of a name wrote a file, the last counts."""
-    states: dict[str, str] = {}
+def _recorded_runs(folder: Path) -> dict[str, Run]:
+    """Return what records say of trials by folder: each run of a name wrote one, the last counts.
+
+    Of reports they have the last. Objects that Ray has pickled into them are left out unread.
+    """
+    runs: dict[str, Run] = {}
     for file in sorted(folder.glob(RECORDS)):
         try:
-            for trial, results in recorded_in(file):  # pickled parts are never read
-                last = results.get("last_result", {"done": True})
+            for trial, results in recorded_in(file):
+                status, last = str(trial["status"]), results.get("last_result", {"done": True})
                 # One that was stopped while it was paused or running has not ended by itself.
-                is_paused = trial["status"] == "TERMINATED" and not (last or {}).get("done")
-                state = "PAUSED" if is_paused else str(trial["status"])
-                states[str(trial["relative_logdir"])] = state
+                is_paused = status == "TERMINATED" and not (last or {}).get("done")
+                reports = [flat(_without_objects(last))] if results.get("last_result") else []
+                runs[str(trial["relative_logdir"])] = Run(
+                    configuration=_without_objects(trial.get("config", {})),
+                    reports=reports,
+                    has_ended=status in ENDED and not is_paused,
+                    has_failed=status == "ERROR",
+                )
         except _DAMAGES:
             continue
-    return states
+    return runs
 
 
 def recorded_in(file: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -318,7 +330,13 @@ def _without_objects(item: Any) -> Any:
         return item
     kept = {}
     for key, value in item.items():
-        parts = value if isinstance(value, list) else [value]
-        if not any(isinstance(part, str) and _OBJECT.fullmatch(part) for part in parts):
+        if not any(map(_is_object, value if isinstance(value, list) else [value])):
             kept[key] = _without_objects(value)
     return kept
+
+
+def _is_object(part: Any) -> bool:
+    """Say whether Ray has written this in place of an object."""
+    if isinstance(part, dict):
+        return part.items() >= PICKLED.items()
+    return isinstance(part, str) and _OBJECT.fullmatch(part) is not None

@@ -19,6 +19,7 @@ from ray.tune.search import Searcher
 
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.engine.files import atomic_write, regular
+from dre_plugins.transfer import archive
 
 STATE_FORMAT = "dre_plugins.DRESearch"
 STATE_VERSION = 2
@@ -94,10 +95,10 @@ def write(path: Path, state: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> Any:
-    """Read what `write` wrote; a ValueError says that the file ends in the middle."""
+    """Read what `write` wrote; a ValueError says that the file is damaged or something else."""
     try:
         return cloudpickle.loads(regular(path).read_bytes())
-    except (EOFError, pickle.UnpicklingError) as error:
+    except (ImportError, pickle.UnpicklingError, *archive.DAMAGES) as error:
         raise ValueError(f"The state in {path} cannot be read: {error}") from error
 
 

@@ -15,13 +15,11 @@ from ray import cloudpickle
 from ray.tune.search import SearchGenerator
 
 from dre_plugins.adapters.ray_tune.history import RayTrials, logger
-from dre_plugins.adapters.ray_tune.sources import ENDED, RECORDS, flat, recorded_in
+from dre_plugins.adapters.ray_tune.sources import ENDED, PICKLED, RECORDS, flat, recorded_in
 from dre_plugins.engine.files import regular
 from dre_plugins.space.base import match_key
 from dre_plugins.transfer import archive
 
-# How Ray writes objects into its records.
-OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
 # Of each trial they hold a text of JSON with this line while it runs; its parameters are indented.
 RUNNING = json.dumps(json.dumps({"status": "RUNNING"}, indent=2)[1:-2])[1:-1].encode()
 # What Ray stores about the wrappers of a search contains this attribute of a `Repeater`.
@@ -147,6 +145,6 @@ def _with_objects(item: Any) -> Any:
         return [_with_objects(part) for part in item]
     if not isinstance(item, dict):
         return item
-    if item.items() >= OBJECT.items():
+    if item.items() >= PICKLED.items():
         return cloudpickle.loads(bytes.fromhex(item["value"]))
     return {key: _with_objects(value) for key, value in item.items()}

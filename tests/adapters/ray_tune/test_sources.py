@@ -199,6 +199,25 @@ def test_states_come_from_the_newest_file_that_has_them(tmp_path: Path) -> None:
         assert again.tasks[0].counts() == metadata.tasks[0].counts()
 
 
+def test_trials_without_files_have_the_last_reports_of_the_record(tmp_path: Path) -> None:
+    """As with TUNE_DISABLE_AUTO_CALLBACK_LOGGERS=1."""
+    pickled = {"_type": "CLOUDPICKLE_FALLBACK", "value": "80"}
+    states = [("TERMINATED", report(1.0, 3, True)), ("TERMINATED", report(2.0, 2, True))]
+    states += [("ERROR", report(3.0)), ("ERROR", {}), ("RUNNING", report(4.0)), ("PENDING", {})]
+    data = []
+    for place, (status, last) in enumerate(states):
+        config = {"net": {"x": place / 8}, "act": pickled, "acts": [pickled]}
+        trial = {"relative_logdir": f"t{place}", "status": status, "config": config}
+        data.append([json.dumps(trial), json.dumps({"last_result": {**last, "fn": pickled}})])
+    data[3][1] = data[5][1] = '{"last_result": {}}'
+    (tmp_path / "experiment_state-2026.json").write_text(json.dumps({"trial_data": data}))
+    metadata = metadata_from_results(tmp_path, metric="loss", mode="min")
+    assert set(metadata.tasks[0].space.domains) == {"net/x"} and metadata.skipped == {}
+    trials = {trial.configuration["net/x"]: trial for trial in metadata.tasks[0].trials()}
+    assert metadata.tasks[0].counts() == {"complete": 1, "pruned": 2, "failed": 2}
+    assert trials[0.0].value == -1.0 and trials[0.125].rungs == {2.0: -2.0}
+
+
 def test_a_metric_that_is_reported_now_and_then_has_a_final_value(tmp_path: Path) -> None:
     other = {"speed": 3.0, "training_iteration": 3, "done": True}
     crashed = [report(5.0), report(6.0, 2), report(7.0, 3)]  # before it began again

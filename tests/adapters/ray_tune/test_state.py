@@ -322,6 +322,9 @@ def test_states_of_others_are_refused(tmp_path: Path) -> None:
     (tmp_path / "newer").write_bytes(cloudpickle.dumps(newer))
     with pytest.raises(ValueError, match=r"version 99.*upgrade"):
         DRESearch().restore(str(tmp_path / "newer"))
+    (tmp_path / "notes").write_text("cd here\nand there\n")  # to a pickle: import a module
+    with pytest.raises(ValueError, match=r"notes cannot be read: No module named 'd here'"):
+        DRESearch().restore(str(tmp_path / "notes"))
 
 
 def test_a_torn_state_falls_back_to_the_one_before(tmp_path, caplog) -> None:
