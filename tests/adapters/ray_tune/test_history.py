@@ -55,6 +55,17 @@ def test_trials_that_end_themselves_can_be_complete() -> None:
         search_of(stopped="never")
 
 
+def test_the_last_values_of_a_stopped_trial_count_for_several_objectives() -> None:
+    search = search_of(space=PLAIN, metric=["loss", "size"], mode=["min", "max"])
+    for trial_id, last in (("stopped", 1), ("whole", 3)):
+        search.suggest(trial_id)
+        for iteration in range(1, last):
+            search.on_trial_result(trial_id, report(iteration, 9.0, size=9.0))
+        search.on_trial_complete(trial_id, report(last, float(last), size=2.0))
+    assert [trial.objectives for trial in worker.trials(search)] == [(1.0, 2.0), (3.0, 2.0)]
+    assert worker.states(search) == ["complete", "complete"]
+
+
 @pytest.mark.parametrize("last", [None, report(2, -99.0), report(1, -99.0)])
 @pytest.mark.parametrize("metric", ["loss", ["loss", "size"]])
 def test_an_errored_trial_has_failed_whatever_it_reported(metric: Any, last: Any) -> None:
