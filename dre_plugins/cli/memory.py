@@ -153,7 +153,7 @@ def forget(
 
 @memory.command("export")
 def export(output: Output, studies: Studies = None, folder: Folder = None) -> None:
-    """Write studies, the newest last, to a file that other commands take, as `dre meta-train`.
+    """Write studies, the newest last, to a file for other commands, such as `dre meta-train`.
 
     Example:
 

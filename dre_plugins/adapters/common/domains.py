@@ -14,7 +14,7 @@ _ON_GRID = Fraction(1, 10**9)  # of a step that is no integer; 0.3 / 0.1 is not 
 
 def choice_of(name: str, choices: Sequence[Any], *, ordered: bool) -> Domain:
     """Return the domain of choices: ordinal for ascending numbers if these are to be ordered."""
-    values = distinct(choices)  # to a model, one that is listed twice is the same
+    values = distinct(choices)  # a choice that is listed twice counts once
     return ordered_choices(values, name) if ordered else Categorical(values)
 
 

@@ -212,8 +212,10 @@ class DRETransfer(DRE):
     Args:
         transfer_learning_evaluations: `TransferLearningTaskEvaluations` by the name of the task,
             or past experiments, see `prior_from_evaluations`.
-        past_metric: Name of the metric in the past, see `prior_from_evaluations`.
-        past_mode: "min" or "max" in the past, see `prior_from_evaluations`.
+        past_metric: Name of the metric in the past experiments; None: the same as `metric`, or the
+            only one there is.
+        past_mode: "min" or "max" in the past experiments; None: what an experiment states, else as
+            `do_minimize`.
 
     Raises:
         ValueError: If an argument is invalid, or there is nothing to learn from.
