@@ -160,9 +160,13 @@ class Suggestions:
         return suggestion.configuration
 
     def _prior_of(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> StudyPrior:
-        """Return priors and past studies for a trial, chosen once by the parameters of it."""
+        """Return priors and past studies for a trial, chosen once by the parameters of it.
+
+        A trial that shows its parameters one by one chooses by the first one that they know.
+        """
         choice = self.process.choice(study, trial)
-        if choice.study_prior is None:
+        shows_first = isinstance(space, str) and not choice.source
+        if choice.study_prior is None or (shows_first and choice.prior_suggestion is None):
             choice.study_prior = self.past.of(study, trial.number, space)
         return choice.study_prior
 
