@@ -160,6 +160,7 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
         dre memory export -o tasks.json
     """
     from dre_plugins.memory.choices import tasks_of
+    from dre_plugins.transfer.metadata import counted
 
     check_writable(output, METADATA_FILES)
     opened = _memory(folder)
@@ -168,8 +169,8 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
     # Of many past studies the last ones are learnt from.
     by_age = sorted(zip(metadata, used, strict=True), key=lambda pair: pair[1].last)
     metadata = replace(metadata, tasks=tuple(task for task, _ in by_age))
-    read = f"{len(entries)} studies were read, none with a trial to learn from"
-    write_tasks(metadata, output, f"There is nothing to export in {opened.path}: {read}")
+    read = f"{counted(len(entries), 'study', 'studies')} read, none with a trial to learn from"
+    write_tasks(metadata, output, f"There is nothing to export in {opened.path} ({read})")
 
 
 @memory.command("import")

@@ -164,7 +164,7 @@ def test_an_import_that_is_interrupted_can_be_repeated(dre, memory, tmp_path, mo
 
 def test_export_says_which_studies_it_leaves_out(dre, memory, tmp_path):
     ended = {"lr": 0.1, "layers": 1}, TrialState.COMPLETE
-    recorder = Recorder(memory.records, header("two", directions=("minimize", "minimize")))
+    recorder = Recorder(memory.records, header("several", directions=("minimize", "minimize")))
     recorder.write(0, Trial(*ended, objectives=(1.0, 2.0)), SPACE)
     Recorder(memory.records, header()).write(0, Trial(*ended, 1.0, constraints={"c": 1.0}), SPACE)
     printed = dre("memory", "export", "-o", tmp_path / "tasks.json").output
@@ -172,6 +172,8 @@ def test_export_says_which_studies_it_leaves_out(dre, memory, tmp_path):
         assert f"skipped: 1 × study {reason}" in printed
     nothing = ("memory", "export", "-o", tmp_path / "none.json", "--memory", tmp_path / "none")
     assert "nothing to export" in dre(*nothing, code=1).stderr
+    alone = dre("memory", "export", "several", "-o", tmp_path / "none.json", code=1)
+    assert "(1 study read, none with a trial to learn from)" in words(alone)
     assert not (tmp_path / "none.json").exists()
 
 
