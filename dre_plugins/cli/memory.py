@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Column, Table
 
-from dre_plugins.cli.console import console, tracked, warn
+from dre_plugins.cli.console import console, tracked, warn, whole
 from dre_plugins.cli.importing import write_tasks
 from dre_plugins.cli.options import METADATA_FILES, Output, Tasks, check_writable, load_tasks
 
@@ -62,7 +62,8 @@ def list_studies(
     """
     index = _index(_memory(folder))
     trials = Column("trials", justify="right")
-    table = Table("study", "name", "framework", trials, "last trial", "parameters")
+    name, parameters = whole("name"), whole("parameters")
+    table = Table("study", name, "framework", trials, "last trial", parameters)
     for entry in index.entries:
         names = index.names(entry.space)
         if set(parameter or ()) <= set(names):
@@ -234,7 +235,7 @@ def stats(folder: Folder = None) -> None:
     }
     console().print(entry_table(f"memory {opened.path}", counts))
     times = Counter(study for learnt_from in sources.values() for study in learnt_from)
-    most = Table("learnt from most", "in studies", title_justify="left")
+    most = Table(whole("learnt from most"), "in studies", title_justify="left")
     for entry in sorted(entries, key=lambda e: -times[e.header.study])[:N_MOST_USED]:
         if times[entry.header.study]:
             most.add_row(entry.header.dated, str(times[entry.header.study]))

@@ -53,6 +53,13 @@ def test_list(dre, memory, tmp_path):
     assert ":smile: [red]x" in words(dre("memory", "list"))
 
 
+def test_long_names_are_shown_whole(dre, memory):
+    """As `dre memory show` and `forget` take them."""
+    write_study(memory, name := f"experiment-{'0123456789' * 9}", 2)
+    rows = [row.split("│") for row in dre("memory", "list").output.splitlines() if "│" in row]
+    assert name in "".join(row[2].strip() for row in rows)
+
+
 def test_a_damaged_record_is_named(dre, memory):
     (memory.records / "x.jsonl").write_bytes(b"\x00")
     for command in ("list", "stats"):
