@@ -100,11 +100,12 @@ def test_its_first_parameter_may_have_another_name(memory):
     assert abs(np.log10(study.trials[0].params["learning_rate"] / 0.03)) < 0.5
 
 
-def test_its_first_parameter_may_be_in_no_past_study(memory):
+def test_its_first_and_last_parameters_may_be_in_no_past_study(memory):
     write_studies(memory, "abc", n_trials=40)
 
     def extended(trial):
-        return trial.suggest_float("new", 0.0, 1.0) + objective(trial)
+        first = trial.suggest_float("first", 0.0, 1.0)
+        return first + objective(trial) + trial.suggest_float("last", 0.0, 1.0)
 
     sampler = DRESampler(seed=0, memory=memory)
     study = optimized(sampler, extended, 1)

@@ -134,10 +134,14 @@ class Suggestions:
         domain = conversion.domain_of(name, distribution, ordered=ordered)
         asked = conversion.domains_in(trial.distributions, ordered=ordered)
         domains = {**asked, name: domain}
+        choice = self.process.choice(study, trial)
         prior = self._prior_of(study, trial, name)
+        if not (prior.knows(name, domains) or choice.source):
+            # A first trial shows its parameters one by one: this one may be in other past studies.
+            prior = self.past.of(study, trial.number, name)
         if not prior.knows(name, domains):
             return {}
-        choice = self.process.choice(study, trial)
+        choice.study_prior = prior
         from_prior = choice.prior_values(trial)
         if name in from_prior and domain.contains(from_prior[name]):
             return from_prior
@@ -160,13 +164,9 @@ class Suggestions:
         return suggestion.configuration
 
     def _prior_of(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> StudyPrior:
-        """Return priors and past studies for a trial, chosen once by the parameters of it.
-
-        A trial that shows its parameters one by one chooses by the first one that they know.
-        """
+        """Return priors and past studies for a trial, chosen once by the parameters of it."""
         choice = self.process.choice(study, trial)
-        shows_first = isinstance(space, str) and not choice.source
-        if choice.study_prior is None or (shows_first and choice.prior_suggestion is None):
+        if choice.study_prior is None:
             choice.study_prior = self.past.of(study, trial.number, space)
         return choice.study_prior
 
