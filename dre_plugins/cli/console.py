@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import track
 from rich.segment import Segment
+from rich.table import Column
 from rich.text import Text
 
 Item = TypeVar("Item")
@@ -58,6 +59,11 @@ def console() -> SafeConsole:
     """Return the console for results, without markup: names are plain text."""
     width = None if sys.stdout and sys.stdout.isatty() else _WIDTH_OF_FILES  # None: closed
     return SafeConsole(width=width, markup=False, highlight=False, emoji=False)
+
+
+def whole(title: str) -> Column:
+    """Return a column that shows long words whole, in several lines: commands take names."""
+    return Column(title, overflow="fold")
 
 
 def warn(text: str, program: str = "dre") -> None:

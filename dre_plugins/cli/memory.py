@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Column, Table
 
-from dre_plugins.cli.console import console, tracked, warn
+from dre_plugins.cli.console import console, tracked, warn, whole
 from dre_plugins.cli.importing import write_tasks
 from dre_plugins.cli.options import METADATA_FILES, Output, Tasks, check_writable, load_tasks
 
@@ -62,7 +62,8 @@ def list_studies(
     """
     index = _index(_memory(folder))
     trials = Column("trials", justify="right")
-    table = Table("study", "name", "framework", trials, "last trial", "parameters")
+    name, parameters = whole("name"), whole("parameters")
+    table = Table("study", name, "framework", trials, "last trial", parameters)
     for entry in index.entries:
         names = index.names(entry.space)
         if set(parameter or ()) <= set(names):
@@ -160,6 +161,7 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
         dre memory export -o tasks.json
     """
     from dre_plugins.memory.choices import tasks_of
+    from dre_plugins.transfer.metadata import counted
 
     check_writable(output, METADATA_FILES)
     opened = _memory(folder)
@@ -168,8 +170,8 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
     # Of many past studies the last ones are learnt from.
     by_age = sorted(zip(metadata, used, strict=True), key=lambda pair: pair[1].last)
     metadata = replace(metadata, tasks=tuple(task for task, _ in by_age))
-    read = f"{len(entries)} studies were read, none with a trial to learn from"
-    write_tasks(metadata, output, f"There is nothing to export in {opened.path}: {read}")
+    read = f"{counted(len(entries), 'study', 'studies')} read, none with a trial to learn from"
+    write_tasks(metadata, output, f"There is nothing to export in {opened.path} ({read})")
 
 
 @memory.command("import")
@@ -233,7 +235,7 @@ def stats(folder: Folder = None) -> None:
     }
     console().print(entry_table(f"memory {opened.path}", counts))
     times = Counter(study for learnt_from in sources.values() for study in learnt_from)
-    most = Table("learnt from most", "in studies", title_justify="left")
+    most = Table(whole("learnt from most"), "in studies", title_justify="left")
     for entry in sorted(entries, key=lambda e: -times[e.header.study])[:N_MOST_USED]:
         if times[entry.header.study]:
             most.add_row(entry.header.dated, str(times[entry.header.study]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from dre_plugins.cli.console import whole
 from dre_plugins.space.conditions import AnyCondition, Condition
 from dre_plugins.transfer.spaces.conversion import format_domain, format_values
 
@@ -26,7 +27,7 @@ def card_table(card: Card) -> Table:
 
 def entry_table(title: str, entries: Mapping[str, str]) -> Table:
     """Return entries by name, one row an entry."""
-    table = Table(show_header=False, title=title, title_justify="left")
+    table = Table("", whole(""), show_header=False, title=title, title_justify="left")
     for name, text in entries.items():
         table.add_row(name, text)
     return table
@@ -34,9 +35,8 @@ def entry_table(title: str, entries: Mapping[str, str]) -> Table:
 
 def space_table(space: SearchSpace) -> Table:
     """Return a search space, one row a parameter."""
-    table = Table(
-        "parameter", "kind", "values", "active", title="search space", title_justify="left"
-    )
+    columns = (whole("parameter"), "kind", whole("values"), whole("active"))
+    table = Table(*columns, title="search space", title_justify="left")
     for name, domain in space.domains.items():
         conditions = [
             _condition(condition) for condition in space.conditions if condition.child == name
@@ -51,7 +51,7 @@ def names_table(space: SearchSpace) -> Table:
     """Return what else the parameters of a search space may be called, one row a parameter."""
     from dre_plugins.transfer.spaces.aliases import other_names
 
-    table = Table("parameter", "also", title="other names", title_justify="left")
+    table = Table(whole("parameter"), "also", title="other names", title_justify="left")
     names = other_names(space.domains)
     for name, others in names.items():
         table.add_row(name, ", ".join(others))

@@ -70,7 +70,10 @@ class StudyMemory:
             past = past_tasks_for(self._memory, self._header.study, space, self._logger)
         if past is not None and isinstance(space, SearchSpace) and not past.may_help(space):
             past = None  # for example of batch_size=32 alone, where the study has [16, 64]
-        self.stats["past_studies"] = 0 if past is None else len(past.tasks)
+        if past is None and isinstance(space, str):  # there may be some with another parameter
+            self.stats.setdefault("past_studies", 0)
+        else:
+            self.stats["past_studies"] = 0 if past is None else len(past.tasks)
         return past
 
     @contextmanager

@@ -25,8 +25,9 @@ from dre_plugins.transfer.archive import DAMAGES
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.past_tasks import PastTasks
 
-# Errors of a full disk, of a used up quota, and of NFS that has become read only.
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+# Errors of a full disk, of a used up quota, of a limit on the size of files, and of NFS that has
+# become read only.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 def past_tasks_for(

@@ -116,7 +116,9 @@ class KeptTrials:
         if n_objectives != 1:
             raise ValueError("best needs a single objective; use best_trials.")
         if not valid:
-            raise ValueError("best needs a complete, feasible trial.")
+            names = sorted({name for trial in self._trials for name in trial.constraints})
+            stated = f" Each must state all constraints: {names}." if names else ""
+            raise ValueError(f"best needs a complete, feasible trial.{stated}")
         return self._directions.in_users_sign(max(valid, key=lambda trial: trial.value or 0.0))
 
     @property

@@ -53,6 +53,13 @@ def test_list(dre, memory, tmp_path):
     assert ":smile: [red]x" in words(dre("memory", "list"))
 
 
+def test_long_names_are_shown_whole(dre, memory):
+    """As `dre memory show` and `forget` take them."""
+    write_study(memory, name := f"experiment-{'0123456789' * 9}", 2)
+    rows = [row.split("│") for row in dre("memory", "list").output.splitlines() if "│" in row]
+    assert name in "".join(row[2].strip() for row in rows)
+
+
 def test_a_damaged_record_is_named(dre, memory):
     (memory.records / "x.jsonl").write_bytes(b"\x00")
     for command in ("list", "stats"):
@@ -164,7 +171,7 @@ def test_an_import_that_is_interrupted_can_be_repeated(dre, memory, tmp_path, mo
 
 def test_export_says_which_studies_it_leaves_out(dre, memory, tmp_path):
     ended = {"lr": 0.1, "layers": 1}, TrialState.COMPLETE
-    recorder = Recorder(memory.records, header("two", directions=("minimize", "minimize")))
+    recorder = Recorder(memory.records, header("several", directions=("minimize", "minimize")))
     recorder.write(0, Trial(*ended, objectives=(1.0, 2.0)), SPACE)
     Recorder(memory.records, header()).write(0, Trial(*ended, 1.0, constraints={"c": 1.0}), SPACE)
     printed = dre("memory", "export", "-o", tmp_path / "tasks.json").output
@@ -172,6 +179,8 @@ def test_export_says_which_studies_it_leaves_out(dre, memory, tmp_path):
         assert f"skipped: 1 × study {reason}" in printed
     nothing = ("memory", "export", "-o", tmp_path / "none.json", "--memory", tmp_path / "none")
     assert "nothing to export" in dre(*nothing, code=1).stderr
+    alone = dre("memory", "export", "several", "-o", tmp_path / "none.json", code=1)
+    assert "(1 study read, none with a trial to learn from)" in words(alone)
     assert not (tmp_path / "none.json").exists()
 
 

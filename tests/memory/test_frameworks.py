@@ -100,6 +100,20 @@ def test_its_first_parameter_may_have_another_name(memory):
     assert abs(np.log10(study.trials[0].params["learning_rate"] / 0.03)) < 0.5
 
 
+def test_its_first_and_last_parameters_may_be_in_no_past_study(memory):
+    write_studies(memory, "abc", n_trials=40)
+
+    def extended(trial):
+        first = trial.suggest_float("first", 0.0, 1.0)
+        return first + objective(trial) + trial.suggest_float("last", 0.0, 1.0)
+
+    sampler = DRESampler(seed=0, memory=memory)
+    study = optimized(sampler, extended, 1)
+    assert sampler.explain(study, 0).source == "past-studies"
+    assert sampler.stats["past_studies"] == 3
+    assert loss(study.trials[0].params) < 0.1
+
+
 def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_path, monkeypatch):
     """Whatever was tuned meanwhile; and its records are those of one study."""
     write_study(memory, "past", 20)

@@ -28,7 +28,7 @@ def test_forgotten_studies_are_in_no_file(memory):
 @pytest.mark.parametrize(
     ("code", "is_known", "has_learnt"),
     [(errno.EROFS, *known) for known in [(True, False), (True, True), (False, False)]]
-    + [(errno.ENOSPC, False, False)],
+    + [(code, False, False) for code in (errno.ENOSPC, errno.EFBIG)],
 )
 def test_a_folder_that_is_full_or_read_only_is_learnt_from(
     memory, monkeypatch, caplog, code, is_known, has_learnt

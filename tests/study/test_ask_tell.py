@@ -69,6 +69,14 @@ def test_it_refuses_what_it_cannot_use() -> None:
     assert study.best.configuration == {"x": 0.5}
 
 
+def test_without_a_best_trial_it_names_the_constraints_that_each_must_state() -> None:
+    study = AskTell({"x": Float(0.0, 1.0)}, seed=0)
+    for name in ("memory", "memroy"):
+        study.add({"x": 0.5}, 1.0, constraints={name: -1.0})
+    with pytest.raises(ValueError, match=r"must state all constraints: \['memory', 'memroy'\]"):
+        _ = study.best
+
+
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [

@@ -308,7 +308,8 @@ class DRESampler(BaseSampler):
         self._process.ask(study, param_name, param_distribution)
         ordered = self._settings.order_numeric_choices
         domain = conversion.domain_of(param_name, param_distribution, ordered=ordered)
-        chosen = self._process.choice(study, trial).values
+        choice = self._process.choice(study, trial)
+        chosen = choice.values
         value = conversion.choice_in(param_distribution, chosen.get(param_name))
         if param_name in chosen and domain.contains(value):
             return value  # as `sample_relative` does where this process knows the parameter
@@ -318,6 +319,9 @@ class DRESampler(BaseSampler):
         else:
             if trial.number >= self._warns_from:
                 self._reporter.warn_of_independent(study, trial.number, param_name)
+            if param_name in chosen and choice.source:
+                # What was expected of the model's value says nothing of this one.
+                self._reporter.explain(study, trial, Explanation(choice.source))
             if self._independent_sampler is not None:
                 sampler = self._independent_sampler
                 return self._rules.drawn(sampler, study, trial, param_name, param_distribution)

@@ -134,10 +134,14 @@ class Suggestions:
         domain = conversion.domain_of(name, distribution, ordered=ordered)
         asked = conversion.domains_in(trial.distributions, ordered=ordered)
         domains = {**asked, name: domain}
+        choice = self.process.choice(study, trial)
         prior = self._prior_of(study, trial, name)
+        if not (prior.knows(name, domains) or choice.source):
+            # A first trial shows its parameters one by one: this one may be in other past studies.
+            prior = self.past.of(study, trial.number, name)
         if not prior.knows(name, domains):
             return {}
-        choice = self.process.choice(study, trial)
+        choice.study_prior = prior
         from_prior = choice.prior_values(trial)
         if name in from_prior and domain.contains(from_prior[name]):
             return from_prior

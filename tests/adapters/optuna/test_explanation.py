@@ -43,6 +43,15 @@ def test_the_stored_figures_are_those_of_the_suggestion(monkeypatch: pytest.Monk
     assert explanation.n_reference == wanted.n_reference
 
 
+def test_nothing_is_expected_of_a_value_that_the_model_has_not_chosen() -> None:
+    """The objective was redefined, as in a notebook, with a range that no trial has had."""
+    study = optimized(tiny_sampler(), slope, 6)
+    study.optimize(lambda trial: trial.suggest_float("x", 2.0, 3.0), n_trials=1)
+    *_, before, last = explained(study)
+    assert before.predicted_rank is not None
+    assert last == Explanation("model")
+
+
 @pytest.mark.parametrize("wanted", [{"x": 0.5, "y": 0.5}, {"x": 0.5}])
 def test_enqueued(wanted: dict[str, float]) -> None:
     study = optimized(tiny_sampler(), slope, 5)
