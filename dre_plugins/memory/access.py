@@ -6,11 +6,13 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 from dre_plugins.memory.choices import past_tasks_for
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded_study import Header
 from dre_plugins.memory.records import Recorder
+from dre_plugins.memory.selection import usable, words_of
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
@@ -67,7 +69,8 @@ class StudyMemory:
             return None
         past: PastTasks | None = None
         with self._surviving("learnt from"):
-            past = past_tasks_for(self._memory, self._header.study, space, self._logger)
+            if not isinstance(space, str) or words_of([space]) & self._known_words:
+                past = past_tasks_for(self._memory, self._header.study, space, self._logger)
         if past is not None and isinstance(space, SearchSpace) and not past.may_help(space):
             past = None  # for example of batch_size=32 alone, where the study has [16, 64]
         if past is None and isinstance(space, str):  # there may be some with another parameter
@@ -75,6 +78,16 @@ class StudyMemory:
         else:
             self.stats["past_studies"] = 0 if past is None else len(past.tasks)
         return past
+
+    @cached_property
+    def _known_words(self) -> set[str]:
+        """Return all forms of the names of past studies' parameters, see `words_of`.
+
+        Read once, as a first trial may show many parameters that no past study has.
+        """
+        index = self._memory.index()
+        digests = {entry.space for entry in usable(index, without=self._header.study)}
+        return set().union(*(words_of(index.names(digest)) for digest in digests))
 
     @contextmanager
     def _surviving(self, failed: str) -> Iterator[None]:

@@ -26,8 +26,8 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     parameters contradict those of earlier ones (see `mergeable`) is left out.
     """
     entries = usable(index, without=without)
-    words, digests = _words(space.names), dict.fromkeys(entry.space for entry in entries)
-    shared = {digest: len(words & _words(index.names(digest))) for digest in digests}
+    words, digests = words_of(space.names), dict.fromkeys(entry.space for entry in entries)
+    shared = {digest: len(words & words_of(index.names(digest))) for digest in digests}
     likely = sorted((digest for digest in shared if shared[digest]), key=lambda d: -shared[d])
     overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
     chosen = [entry for entry in entries if overlaps.get(entry.space, 0.0) > 0.0]
@@ -87,7 +87,7 @@ def overlap(past: SearchSpace, space: SearchSpace) -> float:
     return n_both / (past.n_parameters + space.n_parameters - n_both)
 
 
-def _words(names: Collection[str]) -> set[str]:
+def words_of(names: Collection[str]) -> set[str]:
     """Return all forms of names by which parameters match, see `align`."""
     forms = set[str]().union(*(forms_of(name) for name in names))
     return forms | {f"role {role}" for role in roles(names)}

@@ -112,6 +112,7 @@ def test_its_first_and_last_parameters_may_be_in_no_past_study(memory):
     assert sampler.explain(study, 0).source == "past-studies"
     assert sampler.stats["past_studies"] == 3
     assert loss(study.trials[0].params) < 0.1
+    assert len([*memory.choices.iterdir()]) == 1  # for the only name that past studies have
 
 
 def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_path, monkeypatch):
