@@ -39,7 +39,7 @@ def past_tasks_for(
     the chosen studies by their content. All workers of a study, also after a restart, use the
     first choice, whatever was recorded meanwhile. If its trials were deleted, or the memory is
     full or read only, the choice is made anew. `space` has the parameters of the study, or is the
-    name of the only one that it has shown so far.
+    name of one of those that its first trial shows.
     """
     if not memory.is_read_only:
         try:

@@ -117,9 +117,10 @@ class PriorSource:
     def of(self, study: Study, number: int, space: SearchSpace | str) -> StudyPrior:
         """Return priors and past studies for the trial of a number with the parameters of a space.
 
-        If the study has shown no parameter yet, `space` is the name of the first one. Past studies
-        are found for the first trials only, as later ones would not use them. A ValueError says
-        that there are not as many priors as objectives, or several for the studies of a storage.
+        In a first trial, which shows its parameters one by one, `space` is the name of one of
+        them. Past studies are found for the first trials only, as later ones would not use them. A
+        ValueError says that there are not as many priors as objectives, or several for the studies
+        of a storage.
         """
         n_objectives = len(study.directions)
         check_count(self._whole.prior, n_objectives)
