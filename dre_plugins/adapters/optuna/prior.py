@@ -29,12 +29,11 @@ from dre_plugins.memory.access import StudyMemory, count_failure
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded_study import Header, seconds_of
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
-from dre_plugins.recommend.past_tasks import PastTasksLike
+from dre_plugins.recommend.past_tasks import KnowsParameters
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     GivenPrior,
     LoadedPrior,
-    PriorLike,
     RecognisedPrior,
     check_count,
     fits,
@@ -261,9 +260,9 @@ class StudyPrior:
             space = prior.completed(space.domains)
         return space
 
-    def _learnt(self) -> list[PriorLike | PastTasksLike]:
+    def _learnt(self) -> list[KnowsParameters]:
         priors = self.prior if isinstance(self.prior, tuple) else (self.prior,)
-        return [prior for prior in priors if isinstance(prior, (PriorLike, PastTasksLike))]
+        return [prior for prior in priors if isinstance(prior, KnowsParameters)]
 
 
 def past_tasks_of(tasks: Sequence[Task], space: SearchSpace | str) -> PastTasks | None:
