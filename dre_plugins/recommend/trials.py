@@ -11,7 +11,8 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dre_plugins.space.base import Mask
 
 
 class TrialState(str, Enum):
@@ -94,7 +95,7 @@ def _constraint_state(trial: Trial, names: Collection[str]) -> ConstraintState:
     return ConstraintState.MET
 
 
-def feasible(history: Sequence[Trial]) -> NDArray[np.bool_]:
+def feasible(history: Sequence[Trial]) -> Mask:
     """Return which trials are known to meet all constraints `[N]`, see `constraint_states`."""
     states = constraint_states(history)
     return np.array([state is ConstraintState.MET for state in states], dtype=np.bool_)

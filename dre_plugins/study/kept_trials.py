@@ -78,7 +78,7 @@ class KeptTrials:
         self._lock = RLock()
 
     def call_unless_busy(self, method: Callable[[], object], timeout: float) -> bool:
-        """Call a method unless another thread is in one for that many seconds; say whether."""
+        """Call a method if the lock is free within `timeout` seconds; return whether it was."""
         if is_free := self._lock.acquire(timeout=timeout):
             try:
                 method()

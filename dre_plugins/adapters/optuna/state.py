@@ -102,12 +102,12 @@ class ThisProcess:
         return self._running.setdefault(storage_of(study), {})
 
     def read(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
-        """Read the study's trials, for `trials` to have them once: one read for a trial."""
+        """Return the study's trials, and keep them for the next call of `trials`."""
         self.running(study, trial).trials = trials = stored_trials(study)
         return trials
 
     def trials(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
-        """Return the study's trials: as they were read for this trial, if they were."""
+        """Return the study's trials: those that `read` has kept, but only once, or new ones."""
         running = self.running(study, trial)
         trials, running.trials = running.trials, None
         return stored_trials(study) if trials is None else trials

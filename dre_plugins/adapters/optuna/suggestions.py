@@ -101,7 +101,7 @@ class Suggestions:
         """Return what the model chooses given trials of the same range, {} if they are too few.
 
         It replaces what was chosen for the trial, but keeps other values where these trials allow.
-        There is none yet where another sampler has this one as its independent sampler.
+        Nothing was chosen yet if another sampler has this one as its independent sampler.
         """
         running = self.process.running(study, trial)
         given = {**running.values, **conversion.given_to(trial)}

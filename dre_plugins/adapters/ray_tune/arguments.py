@@ -149,7 +149,7 @@ class StudyArguments:
     def begin(
         self, space: ParamSpace, mode: Any, reading: Reading, logger: logging.Logger = logger
     ) -> AskTell:
-        """Begin the study."""
+        """Return the study, which has its points enqueued or added."""
         prior, metric = self.prior, reading.metric
         if not space.space.n_parameters:
             logger.warning("There are constants only: all trials get the same configuration.")

@@ -177,8 +177,8 @@ def try_align(
     see `matching_names`.
 
     Args:
-        mapping: name in the source to name in the target, where they do not match; others than
-            those that both have are left out.
+        mapping: name in the source to name in the target, where they do not match; an entry is
+            left out if either space lacks its name.
         defaults: values for parameters that only the target has, by any of their known names; a
             number outside the range becomes the nearest value of the range.
 
