@@ -81,8 +81,14 @@ class Suggestions:
         ]
         fixed = within(conversion.given_to(trial) if given is None else given, space.domains)
         tried = self.history.agree(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
-        suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=tried)
-        return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]
+        (suggestion,) = recommender.suggest(
+            [history[row] for row in rows],
+            index=trial.number,
+            fixed=fixed,
+            is_whole=whole[rows],
+            is_evaluated=tried,
+        )
+        return space, suggestion
 
     def completed(
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
@@ -149,11 +155,11 @@ class Suggestions:
         if is_first and running.source:  # the prior replaces the model's suggestion
             stats.subtract([running.source, "suggestions"])
         stats = stats if is_first else Counter(fallbacks=stats["fallbacks"])
-        suggest = self._recommender(study, trial, space, stats).suggest
+        recommender = self._recommender(study, trial, space, stats)
         # Parameters of a new branch begin with the best member of a portfolio.
         is_new_branch = running.values and isinstance(prior.prior, RecognisedPrior)
         index = 0 if is_new_branch else trial.number
-        suggestion = suggest((), 1, index=index, fixed=within(trial.params, asked))[0]
+        (suggestion,) = recommender.suggest((), index=index, fixed=within(trial.params, asked))
         if is_first:
             self.reporter.explain(study, trial, suggestion.explanation)
         running.prior_suggestion = suggestion.configuration
