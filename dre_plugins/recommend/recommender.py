@@ -185,15 +185,7 @@ class Recommender:
         fixed = fixed or {}
         fixed_units = self._fixed_units(fixed)
         self.check_rule()
-        rule = self.rule
-        if not rule.may_hold(fixed_units):
-            rule = Rule(self.space, None)
-        elif candidates is None and any(
-            {c.child, c.parent} & fixed.keys() == {c.child} for c in self.space.conditions
-        ):
-            # The parents need values with which the given parameters are active.
-            narrowed = rule.requiring(fixed)
-            rule = narrowed if narrowed.may_hold(fixed_units) else rule
+        rule = self._rule_with(fixed, fixed_units, is_table=candidates is not None)
         if candidates is not None:
             candidates = rule.kept(candidates)
             require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")
@@ -330,6 +322,21 @@ class Recommender:
             if name in self.space.names:  # constants have no coordinate
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
+
+    def _rule_with(self, fixed: Mapping[str, Any], fixed_units: Units, *, is_table: bool) -> Rule:
+        """Return the rule for what is chosen beside fixed values; it allows all if they break it.
+
+        Outside a table it also requires parents to have values with which the fixed parameters are
+        active, if that is possible.
+        """
+        if not self.rule.may_hold(fixed_units):
+            return Rule(self.space, None)
+        conditions = self.space.conditions
+        has_free_parents = any(c.child in fixed and c.parent not in fixed for c in conditions)
+        if is_table or not has_free_parents:
+            return self.rule
+        narrowed = self.rule.requiring(fixed)
+        return narrowed if narrowed.may_hold(fixed_units) else self.rule
 
     def _portfolio_trials(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
         """Return a recognised learner's portfolio by the numbers of start-up suggestions."""
