@@ -10,9 +10,10 @@ from typing import Any
 
 import optuna
 import pytest
-from typer.testing import CliRunner
+from command_lines import Run, running
 
 from dre_bench.cli import app
+from dre_plugins.engine.runtime import isolated
 
 
 @pytest.fixture(autouse=True)
@@ -27,18 +28,16 @@ def _restored_loggers() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def bench() -> Callable[..., Any]:
+def bench() -> Run:
     """Run `dre-bench` with arguments; any other exit code fails the test."""
+    return running(app, "dre-bench")
 
-    def run(*arguments: object, code: int = 0) -> Any:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        assert result.exit_code == code, result.output
-        if code == 1:  # one line that says what is wrong
-            assert result.stderr.splitlines()[-1].startswith("dre-bench: ")
-            assert "Traceback" not in result.output
-        return result
 
-    return run
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Compute with one thread: tasks are small, and training is reproducible with no more."""
+    with isolated():
+        yield
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields
 
 import numpy as np
@@ -10,14 +9,8 @@ import torch
 from dre_bench.universal import lessons
 from dre_bench.universal.lessons import LIMIT, Lesson, Scale, draw_lesson
 from dre_bench.universal.tasks import SyntheticTasks
-from dre_plugins.engine.runtime import isolated
 
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tasks are small, and training is reproducible with one thread only."""
-    with isolated("cpu", 1):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def lesson(

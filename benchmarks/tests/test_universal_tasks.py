@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from dre_bench.universal.tasks import (
     SyntheticTasks,
     draw_space,
 )
-from dre_plugins.engine.runtime import isolated
 
 # A category, a number, an integer, and two that are active under the second choice.
 SPACE = (
@@ -27,12 +25,7 @@ SPACE = (
 )
 N_TASKS = 40
 
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tasks are small, and training is reproducible with one thread only."""
-    with isolated("cpu", 1):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,19 +23,13 @@ from dre_bench.universal.training import (
     validation_lessons,
 )
 from dre_plugins import DRESampler
-from dre_plugins.engine.runtime import isolated
 from dre_plugins.universal.file import load
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 SIZE = UniversalSettings(n_processes=2, width=8, n_refinements=1)
 SHORT = UniversalTrainingSettings(n_steps=30, learning_rate=0.05, max_features=4)
 
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tasks are small, and training is reproducible with one thread only."""
-    with isolated("cpu", 1):
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(autouse=True)

@@ -124,7 +124,8 @@ def fit(
         )
         moments = [torch.zeros_like(flat.vector)], [torch.zeros_like(flat.vector)]
         count = torch.zeros((), dtype=torch.float32, device=flat.vector.device)
-        n_steps = _n_steps(fitting, length=int(lists.mask.sum(-1).max()))
+        longest = int(lists.mask.sum(-1).max())
+        n_steps = math.ceil(fitting.n_steps * min(longest / fitting.full_length, 1.0))
         for step in range(n_steps):
             rate = fitting.learning_rate * 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
             gradient.update()
@@ -134,11 +135,6 @@ def fit(
             raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")
     # Copies made here, as autograd refuses tensors of inference mode.
     return {name: value.clone() for name, value in flat.values.items()}
-
-
-def _n_steps(fitting: FittingSettings, *, length: int) -> int:
-    """Return the number of steps of a fit by the length of the longest list."""
-    return math.ceil(fitting.n_steps * min(length / fitting.full_length, 1.0))
 
 
 def adam_step(

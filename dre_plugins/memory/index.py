@@ -8,12 +8,12 @@ two writers the later one wins.
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.memory.recorded_study import Header, is_time
@@ -37,30 +37,38 @@ class Entry:
     n_bytes: int  # size of its records
 
 
-class Index:
-    """Hold size, time and `_summary` of each record in a folder, by its name."""
+class _IndexedRecord(NamedTuple):
+    """Hold what the index knows of a record."""
 
-    def __init__(self, folder: Path, files: Mapping[str, list[Any]]) -> None:
+    size: int  # in bytes
+    changed: int | None  # time of the last change in nanoseconds; None: it must be read again
+    summary: dict[str, Any] | None  # see `_summary`; None: it cannot be read
+
+
+class Index:
+    """Hold what is known of each record in a folder, by its name."""
+
+    def __init__(self, folder: Path, records: Mapping[str, _IndexedRecord]) -> None:
         self._folder = folder
-        self._files = files
-        summaries = [summary for _, _, summary in files.values() if summary is not None]
+        self._records = records
+        summaries = _summaries(records.values())
         self._spaces = {summary["space"]: summary["domains"] for summary in summaries}
 
     @property
     def damaged(self) -> list[str]:
         """Return the names of the records that cannot be read; an empty one is being begun."""
-        files = self._files.items()
-        return [name for name, (size, _, summary) in files if summary is None and size]
+        records = self._records.items()
+        return [name for name, record in records if record.summary is None and record.size]
 
     @cached_property
     def entries(self) -> list[Entry]:
         """Return the studies, the one that has changed last first."""
-        parts: dict[str, list[tuple[Path, int, Any]]] = {}
-        for name, (size, _, summary) in sorted(self._files.items()):
-            if summary is not None:
-                study = summary["header"]["study"]
-                parts.setdefault(study, []).append((self._folder / name, size, summary))
-        entries = [_entry(records) for records in parts.values()]
+        studies: dict[str, dict[Path, _IndexedRecord]] = {}
+        for name, record in sorted(self._records.items()):
+            if record.summary is not None:
+                study = record.summary["header"]["study"]
+                studies.setdefault(study, {})[self._folder / name] = record
+        entries = [_entry(records) for records in studies.values()]
         return sorted(entries, key=lambda entry: (-entry.last, entry.header.study))
 
     def names(self, digest: str) -> list[str]:
@@ -76,25 +84,25 @@ class Index:
 def read_index(folder: Path, path: Path) -> Index:
     """Return an up-to-date index, and write it if it has changed and the folder can be written."""
     old = _read(path)
-    files: dict[str, list[Any]] = {}
-    for name, size, changed in sorted(_records(folder)):
+    records: dict[str, _IndexedRecord] = {}
+    for name, size, changed in sorted(_files(folder)):
         before = old.get(name)
-        if before is not None and before[:2] == [size, changed]:
-            files[name] = before
+        if before is not None and (before.size, before.changed) == (size, changed):
+            records[name] = before
             continue
         try:
-            files[name] = [size, changed, _summary(folder / name)]
-        except OSError:  # no damage: the time None says that it must be read again
-            files[name] = [size, None, None]
-    if files != old:
-        content = json.dumps(files, allow_nan=False, separators=(",", ":")).encode()
+            records[name] = _IndexedRecord(size, changed, _summary(folder / name))
+        except OSError:  # no damage
+            records[name] = _IndexedRecord(size, None, None)
+    if records != old:
+        content = json.dumps(records, allow_nan=False, separators=(",", ":")).encode()
         # Without it, the records are only read again: on a full disk, or one that is read only.
         with suppress(OSError), atomic_write(path) as unfinished:
             unfinished.write_bytes(_head(content) + content)
-    return Index(folder, files)
+    return Index(folder, records)
 
 
-def _records(folder: Path) -> Iterator[tuple[str, int, int]]:
+def _files(folder: Path) -> Iterator[tuple[str, int, int]]:
     """Yield name, size and time of the records."""
     try:
         entries = os.scandir(folder)
@@ -108,11 +116,12 @@ def _records(folder: Path) -> Iterator[tuple[str, int, int]]:
                     yield entry.name, found.st_size, found.st_mtime_ns
 
 
-def _read(path: Path) -> dict[str, list[Any]]:
-    """Return the files of an index; none if there is none, or it cannot be read."""
+def _read(path: Path) -> dict[str, _IndexedRecord]:
+    """Return the records of an index; none if there is none, or it cannot be read."""
     try:
         head, line, content = regular(path).read_bytes().partition(b"\n")
-        return dict(json.loads(content)) if head + line == _head(content) else {}
+        files = json.loads(content) if head + line == _head(content) else {}
+        return {name: _IndexedRecord(*known) for name, known in files.items()}
     except (OSError, *DAMAGES):  # on NFS, one that another machine replaces becomes stale
         return {}
 
@@ -161,16 +170,22 @@ def _last(rows: list[bytes], header: Header) -> float:
     return float(header.began)
 
 
-def _entry(records: list[tuple[Path, int, Any]]) -> Entry:
+def _entry(records: Mapping[Path, _IndexedRecord]) -> Entry:
+    """Return the entry of a study, of which all records have a summary."""
+    summaries = _summaries(records.values())
     # A process whose trials had no parameters says nothing about those of the study.
-    newest = max(records, key=lambda record: (bool(record[2]["domains"]), record[2]["last"]))[2]
-    oldest = min(records, key=lambda record: record[2]["header"]["began"])[2]
+    newest = max(summaries, key=lambda summary: (bool(summary["domains"]), summary["last"]))
+    oldest = min(summaries, key=lambda summary: summary["header"]["began"])
     return Entry(
         header=Header.from_dict(oldest["header"]),
-        files=tuple(path for path, _, _ in records),
+        files=tuple(records),
         space=newest["space"],
         # A trial that was recorded again, as after a restart, counts once.
-        n_trials=len(set().union(*(summary["trials"] for _, _, summary in records))),
-        last=max(summary["last"] for _, _, summary in records),
-        n_bytes=sum(size for _, size, _ in records),
+        n_trials=len(set().union(*(summary["trials"] for summary in summaries))),
+        last=max(summary["last"] for summary in summaries),
+        n_bytes=sum(record.size for record in records.values()),
     )
+
+
+def _summaries(records: Iterable[_IndexedRecord]) -> list[dict[str, Any]]:
+    return [record.summary for record in records if record.summary is not None]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dre_plugins.recommend.directions import SIGNS
-from dre_plugins.recommend.trials import Trial, feasible_positions, observed_trials
+from dre_plugins.recommend.trials import Observed, Trial, observed_trials
 from dre_plugins.space.base import is_real
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
@@ -107,8 +107,7 @@ class RecordedStudy:
 
     def best(self) -> Trial | None:
         """Return the best feasible trial, None without any or with several objectives."""
-        history = self.history()
-        trials = [history[position] for position in feasible_positions(history, None)]
+        trials = Observed.of(self.history()).valid_trials
         single = [trial for trial in trials if trial.value is not None]
         return max(single, key=lambda trial: trial.value or 0.0, default=None)
 

@@ -1,6 +1,7 @@
 """Which past studies a new one learns from: those that tuned the same parameters, newest first."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.space.search_space import SearchSpace
@@ -8,6 +9,8 @@ from dre_plugins.transfer.spaces.aliases import roles
 from dre_plugins.transfer.spaces.alignment import matching_names, try_align
 from dre_plugins.transfer.spaces.merging import mergeable
 from dre_plugins.transfer.spaces.prefixes import forms_of
+
+Past = TypeVar("Past")
 
 # Largest number of studies to learn from: each takes time at a suggestion, and more hardly help.
 MAX_STUDIES = 30
@@ -20,20 +23,30 @@ MAX_ALIGNED = 200
 
 
 def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
-    """Return the studies to learn from, those with the largest overlap first, then the newest.
+    """Return the recorded studies to learn from, see `most_alike`; of equal overlap, the newest.
 
-    The present study, whose identity is `without`, does not learn from itself. A study whose
-    parameters contradict those of earlier ones (see `mergeable`) is left out.
+    The present study, whose identity is `without`, does not learn from itself.
     """
     entries = usable(index, without=without)
     words, digests = words_of(space.names), dict.fromkeys(entry.space for entry in entries)
     shared = {digest: len(words & words_of(index.names(digest))) for digest in digests}
     likely = sorted((digest for digest in shared if shared[digest]), key=lambda d: -shared[d])
     overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
-    chosen = [entry for entry in entries if overlaps.get(entry.space, 0.0) > 0.0]
-    chosen.sort(key=lambda entry: -overlaps[entry.space])  # stable: the newest stay first
-    chosen = chosen[:MAX_STUDIES]
-    return [chosen[row] for row in mergeable([index.space(entry.space) for entry in chosen])]
+    of_entries = [overlaps.get(entry.space, 0.0) for entry in entries]  # the newest first
+    return most_alike(entries, of_entries, lambda entry: index.space(entry.space))
+
+
+def most_alike(
+    studies: Sequence[Past], overlaps: Sequence[float], space_of: Callable[[Past], SearchSpace]
+) -> list[Past]:
+    """Return at most `MAX_STUDIES` past studies, those with the largest overlap first.
+
+    Those of equal overlap stay in order. A study whose parameters contradict those of earlier ones
+    (see `mergeable`) is left out.
+    """
+    order = sorted(range(len(studies)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
+    alike = [studies[row] for row in order if overlaps[row] > 0.0]
+    return [alike[row] for row in mergeable([*map(space_of, alike)])]
 
 
 def newest_with(index: Index, name: str, *, without: str) -> SearchSpace | None:
@@ -61,7 +74,7 @@ def first_with(spaces: Sequence[Collection[str]], name: str) -> int | None:
     return None
 
 
-def usable(index: Index, *, without: str = "") -> list[Entry]:
+def usable(index: Index, *, without: str) -> list[Entry]:
     """Return the studies that can be learnt from, the one that has changed last first."""
     return [
         entry

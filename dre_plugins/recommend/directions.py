@@ -84,7 +84,7 @@ class Directions:
         """
         require(is_real(step) and math.isfinite(number_of(step)), "step", step, "a finite number")
         require(is_real(value), "value", value, "a number")
-        return self.rungs({step: value})
+        return {number_of(step): self.signs[0] * number_of(value)}
 
     def in_users_sign(self, trial: Trial) -> Trial:
         """Return a copy of a trial with the values that were told."""

@@ -91,9 +91,9 @@ class Suggestion:
         return self.explanation.source
 
 
-def of_portfolio(learner: str | None) -> Explanation:
+def of_portfolio(learner: str) -> Explanation:
     """Return the explanation of a configuration from the portfolio of a recognised learner."""
-    return Explanation("prior", past_studies=f"the portfolio of {learner}" if learner else None)
+    return Explanation("prior", past_studies=f"the portfolio of {learner}")
 
 
 def abbreviated(names: Sequence[str]) -> str:

@@ -155,7 +155,7 @@ def dense_ranks(values: Array | Sequence[float]) -> Array:
     """Return 0 for the smallest value, 1 for the next different one, … `[N]`; NaN stays NaN."""
     numbers = np.asarray(values, dtype=np.float64)
     _, ranks = np.unique(numbers, return_inverse=True)
-    return np.where(np.isnan(numbers), np.nan, ranks.reshape(-1))
+    return np.where(np.isnan(numbers), np.nan, ranks)
 
 
 def subsample(ranks: Array, max_length: int) -> Positions:

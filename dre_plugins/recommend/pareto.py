@@ -14,7 +14,7 @@ from dre_plugins.recommend.lists import dense_ranks
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Array, Mask
 
-# Weight of the sum in the augmented Chebyshev scalarisation.
+# Weight of the sum in the augmented Chebyshev scalarisation, as in ParEGO (Knowles, 2006).
 AUGMENTATION = 0.05
 # Points that are compared with the front at once.
 BLOCK = 256

@@ -31,7 +31,18 @@ class PastTask:
 
 
 @runtime_checkable
-class PastTasksLike(Protocol):
+class KnowsParameters(Protocol):
+    """Describe what knows parameters that a define-by-run study may ask for later."""
+
+    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
+        """Return whether it has one of a study's parameters; others may tell the learner."""
+
+    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
+        """Return the parameters that a define-by-run study has shown, and those to come."""
+
+
+@runtime_checkable
+class PastTasksLike(KnowsParameters, Protocol):
     """Describe the past studies that a study learns from without training (do not subclass)."""
 
     def tasks_on(self, space: SearchSpace) -> Sequence[PastTask]:
@@ -42,9 +53,3 @@ class PastTasksLike(Protocol):
 
     def summary(self, space: SearchSpace) -> str:
         """Say in one line which parameters of a space they know."""
-
-    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
-        """Return whether they have one of a study's parameters; others may tell the learner."""
-
-    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Return the parameters that a define-by-run study has shown, and their others."""

@@ -21,7 +21,7 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.imputation import joint_list, largest_of
 from dre_plugins.recommend.requests import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
-from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.trials import Observed, Trial
 from dre_plugins.recommend.universal_prior import Conditioned, network_for, process_features
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.rules import Rule
@@ -85,16 +85,16 @@ class ValuePosterior:
             return expected, self.scale * variance.sqrt().numpy()
 
 
-def best_improvement(rule: Rule, history: Sequence[Trial], valid: Sequence[int]) -> float:
+def best_improvement(rule: Rule, observed: Observed) -> float:
     """Return the largest expected improvement of a candidate that may be tried, by a rule.
 
     It is in the unit of the metric. Each process measures it from the largest posterior mean among
-    the trials at `valid` positions, so that noise in the best observed value does not count.
+    the valid trials, so that noise in the best observed value does not count.
     """
-    space = rule.space
+    space, history, valid = rule.space, observed.history, observed.valid_trials
     with isolated():
         posterior = ValuePosterior.of(space, history)
-        units = space.to_units([history[position].configuration for position in valid])
+        units = space.to_units([trial.configuration for trial in valid])
         conditioned = posterior.conditioned
         means, _ = conditioned.posterior(process_features(space, units))
         best = means.max(-1, keepdim=True).values
@@ -103,7 +103,7 @@ def best_improvement(rule: Rule, history: Sequence[Trial], valid: Sequence[int])
             features = process_features(space, space.canonical(candidates))
             return conditioned.log_improvements(features, best)[None]
 
-        values = np.array([history[position].value for position in valid], dtype=np.float64)
+        values = np.array([trial.value for trial in valid], dtype=np.float64)
         elite = units[np.argsort(-values, kind="stable")[:N_PARENTS]]
         free = np.full(space.n_parameters, np.nan)
         request = Request(len(history), "universal-prior", Seen(), free)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 from dre_plugins.engine.settings import Preset, get_preset, require
-from dre_plugins.recommend.past_tasks import PastTasksLike
+from dre_plugins.recommend.past_tasks import KnowsParameters, PastTasksLike
 from dre_plugins.space.base import Features, Units
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
-    from dre_plugins.space import Domain
     from dre_plugins.universal.network import UniversalPrior
 
 Encode = Callable[[Units], Features]
@@ -45,8 +44,17 @@ class AlignedPrior:
     summary: str = ""  # one line for the log: its name, and which parameters it knows
 
 
+@dataclass(frozen=True, slots=True)
+class Portfolio:
+    """Hold configurations of a learner that complement each other, for the first trials."""
+
+    learner: str  # what the learner is called
+    units: Units  # coordinates in order `[F, P]`; NaN where they leave a parameter open
+    summary: str  # one line for the log: the prior it is from, and which parameters that knows
+
+
 @runtime_checkable
-class PriorLike(Protocol):
+class PriorLike(KnowsParameters, Protocol):
     """Describe where meta-trained ensembles come from."""
 
     def on(self, space: SearchSpace) -> AlignedPrior | None:
@@ -56,35 +64,30 @@ class PriorLike(Protocol):
         that the two spaces have no parameter in common.
         """
 
-    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
-        """Say whether the prior knows one of a study's parameters; others may tell the learner."""
-
-    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Return the parameters that a define-by-run study has shown, and the prior's others."""
-
 
 @runtime_checkable
-class RecognisedPrior(PriorLike, Protocol):
+class RecognisedPrior(KnowsParameters, Protocol):
     """Describe the prior of a recognised learner (for type checking; do not subclass).
 
-    Its favourites, in their order, replace start-up points; the models do not use it. Names of
-    parameters tell less than past studies do, and to start the ensemble from such a prior gained
-    nothing (lab/2026-11-24-auto-first-suggestion.md, lab/2026-11-24-portfolio.md).
+    Its portfolio replaces start-up points; the models do not use it. Names of parameters tell less
+    than past studies do, and to start the ensemble from such a prior gained nothing
+    (lab/2026-11-24-auto-first-suggestion.md, lab/2026-11-24-portfolio.md).
     """
 
-    def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
-        """Return the prior's best values of the parameters that it knows."""
+    def portfolio_on(self, space: SearchSpace) -> Portfolio | None:
+        """Return the portfolio of the learner that a search space tunes.
 
-    def learner(self, domains: Mapping[str, Domain]) -> str | None:
-        """Return what the recognised learner is called; None if none is recognised."""
+        None means that no learner is recognised, or that no value of its prior is in the space.
+        """
 
 
 Universal: TypeAlias = "Literal['universal'] | UniversalFile"
 # A list has an entry for each objective, None without a prior.
 Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"
-LoadedPrior: TypeAlias = "PriorLike | Several | PastTasksLike | Universal | None"
+Untrained: TypeAlias = "RecognisedPrior | PastTasksLike"
+LoadedPrior: TypeAlias = "PriorLike | Several | Untrained | Universal | None"
 SinglePrior: TypeAlias = "PriorLike | str | os.PathLike[str] | None"
-GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior] | UniversalFile | PastTasksLike"
+GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior] | UniversalFile | Untrained"
 
 
 def yields_to_memory(prior: object) -> bool:
@@ -97,9 +100,9 @@ def aligned(
 ) -> tuple[AlignedPrior | None, ...]:
     """Return the trained priors aligned to a search space: one for all objectives, or one each.
 
-    There are none for the universal prior, for a recognised learner with several objectives, nor
-    if no prior applies to the space. A ValueError says that the spaces have no parameter in
-    common, that there are not as many priors as objectives, or that all priors are None.
+    There are none for the universal prior, for past studies and for a recognised learner, nor if
+    no prior applies to the space. A ValueError says that the spaces have no parameter in common,
+    that there are not as many priors as objectives, or that all priors are None.
     """
     if isinstance(prior, str):
         require(prior == UNIVERSAL, "prior", prior, f"{UNIVERSAL!r}, None, or a loaded Prior")
@@ -107,11 +110,9 @@ def aligned(
         is_any = any(part is not None for part in prior)
         require(is_any, "prior", prior, "a prior for one objective at least")
     check_count(prior, n_objectives)
-    if prior is None or isinstance(prior, (str, UniversalFile, PastTasksLike)):
+    if prior is None or isinstance(prior, (str, UniversalFile, PastTasksLike, RecognisedPrior)):
         return ()
     if not space.n_parameters:
-        return ()
-    if isinstance(prior, RecognisedPrior) and n_objectives not in (None, 1):
         return ()
     parts = prior if isinstance(prior, (list, tuple)) else (prior,)
     on_space = tuple(None if part is None else part.on(space) for part in parts)

@@ -22,8 +22,8 @@ from dre_plugins.recommend.pareto import draw_weights, n_objectives
 from dre_plugins.recommend.past_tasks import PastTasksLike
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
-    AlignedPrior,
     LoadedPrior,
+    Portfolio,
     RecognisedPrior,
     Universal,
     UniversalFile,
@@ -107,9 +107,7 @@ class Recommender:
         check_turns(prior, self.settings.preset)
         self._prior = prior
         self._n_objectives = n_objectives
-        self._is_recognised = isinstance(prior, RecognisedPrior)
-        # The portfolio of a recognised learner replaces start-up points; models do not use it.
-        self._priors = () if self._is_recognised else self._aligned_priors
+        self._priors = aligned(prior, space, n_objectives)
         self._past = prior if isinstance(prior, PastTasksLike) and space.n_parameters else None
         self._past_tasks = () if self._past is None else self._past.tasks_on(space)
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
@@ -129,21 +127,19 @@ class Recommender:
     @property
     def prior_summary(self) -> str:
         """Say in one line which parameters priors and past studies know; empty without any."""
-        texts = [prior.summary for prior in self._aligned_priors if prior and prior.summary]
+        texts = [prior.summary for prior in self._priors if prior and prior.summary]
+        if self._portfolio is not None:
+            texts.append(self._portfolio.summary)
         if self._past is not None:
             texts.append(self._past.summary(self.space))
         return "; ".join(texts)
 
     @cached_property
-    def _aligned_priors(self) -> tuple[AlignedPrior | None, ...]:
-        """Return all trained priors on the space, including that of a recognised learner."""
-        return aligned(self._prior, self.space, self._n_objectives)
-
-    @cached_property
-    def _learner(self) -> str | None:
-        """Return what the learner is called whose portfolio may be used; None if there is none."""
-        prior = self._prior
-        return prior.learner(self.space.domains) if isinstance(prior, RecognisedPrior) else None
+    def _portfolio(self) -> Portfolio | None:
+        """Return the portfolio of a recognised learner, None without or for several objectives."""
+        if not isinstance(self._prior, RecognisedPrior) or self._n_objectives not in (None, 1):
+            return None
+        return self._prior.portfolio_on(self.space)
 
     def suggest(
         self,
@@ -189,15 +185,7 @@ class Recommender:
         fixed = fixed or {}
         fixed_units = self._fixed_units(fixed)
         self.check_rule()
-        rule = self.rule
-        if not rule.may_hold(fixed_units):
-            rule = Rule(self.space, None)
-        elif candidates is None and any(
-            {c.child, c.parent} & fixed.keys() == {c.child} for c in self.space.conditions
-        ):
-            # The parents need values with which the given parameters are active.
-            narrowed = rule.requiring(fixed)
-            rule = narrowed if narrowed.may_hold(fixed_units) else rule
+        rule = self._rule_with(fixed, fixed_units, is_table=candidates is not None)
         if candidates is not None:
             candidates = rule.kept(candidates)
             require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")
@@ -218,7 +206,7 @@ class Recommender:
                 shares_fit=bool(suggestions),
                 may_repeat=self.settings.allow_duplicates,
                 portfolio=portfolio,
-                learner=self._learner if portfolio else None,
+                learner=self._portfolio.learner if portfolio and self._portfolio else "",
             )
             for number, choice in zip(batch.numbers, self._choices(batch), strict=True):
                 units = choice.units
@@ -335,16 +323,28 @@ class Recommender:
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
 
+    def _rule_with(self, fixed: Mapping[str, Any], fixed_units: Units, *, is_table: bool) -> Rule:
+        """Return the rule for what is chosen beside fixed values; it allows all if they break it.
+
+        Outside a table it also requires parents to have values with which the fixed parameters are
+        active, if that is possible.
+        """
+        if not self.rule.may_hold(fixed_units):
+            return Rule(self.space, None)
+        conditions = self.space.conditions
+        has_free_parents = any(c.child in fixed and c.parent not in fixed for c in conditions)
+        if is_table or not has_free_parents:
+            return self.rule
+        narrowed = self.rule.requiring(fixed)
+        return narrowed if narrowed.may_hold(fixed_units) else self.rule
+
     def _portfolio_trials(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
         """Return a recognised learner's portfolio by the numbers of start-up suggestions."""
-        if not self._is_recognised or schedule.is_ensemble_ready(evidence, self._rules):
-            return {}
-        priors = [prior for prior in self._aligned_priors if prior is not None]
-        if not priors:
+        if schedule.is_ensemble_ready(evidence, self._rules) or self._portfolio is None:
             return {}
         # One that breaks the rule is never tried, and would keep its place before the others.
-        portfolio = [units for units in priors[0].favourites if self.rule.may_hold(units)]
-        return portfolio_trials(portfolio, evidence.units, numbers)
+        members = [units for units in self._portfolio.units if self.rule.may_hold(units)]
+        return portfolio_trials(members, evidence.units, numbers)
 
     # ---- counters and messages
 

@@ -41,7 +41,7 @@ class Batch:
     may_repeat: bool = False  # whether a configuration may be suggested again
     # coordinates `[P]` from a portfolio, by number, NaN where they leave a parameter open
     portfolio: Mapping[int, Units] = field(default_factory=dict)
-    learner: str | None = None  # whose portfolio it is; None without one
+    learner: str = ""  # whose portfolio it is; empty without one
 
     def seen(self) -> Seen:
         """Return the configurations that may not be suggested again."""

@@ -75,11 +75,12 @@ class Surrogates:
         # Isolates ranks and acquisitions, too: with several threads an operation on such small
         # tensors can wait for 10 ms, and the user's default device may be any.
         with isolated("cpu", self.settings.n_threads):
+            rules = self.rules
             if self.contradicts_past_tasks:
-                self.rules = replace(self.rules, has_past_tasks=False)
+                rules = replace(rules, has_past_tasks=False)
             for number in batch.numbers:
                 branch = self._branch(number, chosen)
-                turn = self._turn(number, chosen, is_in_branch=branch is not None)
+                turn = self._turn(number, chosen, rules, is_in_branch=branch is not None)
                 taken = chosen if batch.shares_fit else None
                 choice = self._choice(Request(number, turn, seen, batch.fixed, branch, taken))
                 choices.append(choice)
@@ -97,12 +98,12 @@ class Surrogates:
 
     # ---- turns and branches
 
-    def _turn(self, number: int, chosen: Units, *, is_in_branch: bool) -> Turn:
+    def _turn(self, number: int, chosen: Units, rules: TurnRules, *, is_in_branch: bool) -> Turn:
         is_free = not is_in_branch and bool(np.isnan(self.batch.fixed).all())
         return schedule.proposer_for(
             number,
             self.batch.evidence,
-            self.rules,
+            rules,
             needs_contrast=self._needs_contrast(chosen),
             may_explore=is_free and self._inputs.search.table is None,
         )

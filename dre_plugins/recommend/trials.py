@@ -1,8 +1,11 @@
 """The trials of a study in the recommender's terms.
 
 The same trials occur in two sequences: `trials` have their present states, and in a `history` they
-are as they count, running ones by their reports so far (`observed_trials`).
+are as they count, running ones by their reports so far (`observed_trials`). `Observed` is made of
+the former and has the latter.
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +14,8 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dre_plugins.space.base import Mask
 
 
 class TrialState(str, Enum):
@@ -94,7 +98,7 @@ def _constraint_state(trial: Trial, names: Collection[str]) -> ConstraintState:
     return ConstraintState.MET
 
 
-def feasible(history: Sequence[Trial]) -> NDArray[np.bool_]:
+def feasible(history: Sequence[Trial]) -> Mask:
     """Return which trials are known to meet all constraints `[N]`, see `constraint_states`."""
     states = constraint_states(history)
     return np.array([state is ConstraintState.MET for state in states], dtype=np.bool_)
@@ -151,20 +155,32 @@ def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
     ]
 
 
-def feasible_positions(history: Sequence[Trial], trials: Sequence[Trial] | None) -> list[int]:
-    """Return the positions of the complete trials that meet all constraints and have a value.
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Hold the trials of a study as they count, and which of them may be the best."""
 
-    `history` has the trials as they count, see `observed_trials`, and `trials` in their present
-    states: running ones are left out. None: all have ended.
-    """
-    ended = history if trials is None else as_ended(history, trials)
-    states = zip(ended, feasible(history), strict=True)
-    return [
-        position
-        for position, (trial, is_met) in enumerate(states)
-        if is_met and trial.state is TrialState.COMPLETE
-        if (values := values_of(trial)) and not any(map(math.isnan, values))
-    ]
+    history: Sequence[Trial]  # see `observed_trials`
+    # positions of the complete trials that meet all constraints and have a value; a running trial
+    # is none of them, whatever it has reported
+    valid: Sequence[int]
+
+    @classmethod
+    def of(cls, trials: Sequence[Trial], stopped: Collection[int] = ()) -> Observed:
+        """Return what is observed of trials in their present states, see `observed_trials`."""
+        history = observed_trials(trials, stopped)
+        states = zip(as_ended(history, trials), feasible(history), strict=True)
+        valid = [
+            position
+            for position, (trial, is_met) in enumerate(states)
+            if is_met and trial.state is TrialState.COMPLETE
+            if (values := values_of(trial)) and not any(map(math.isnan, values))
+        ]
+        return cls(history, valid)
+
+    @property
+    def valid_trials(self) -> list[Trial]:
+        """Return the trials at valid positions."""
+        return [self.history[position] for position in self.valid]
 
 
 def values_of(trial: Trial) -> tuple[float, ...]:

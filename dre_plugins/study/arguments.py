@@ -20,6 +20,7 @@ from dre_plugins.recommend.prior import (
     GivenPrior,
     LoadedPrior,
     PriorLike,
+    RecognisedPrior,
     UniversalFile,
     check_turns,
 )
@@ -56,7 +57,7 @@ def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPri
                 "prior has past studies in its list: give what Prior.train makes of them instead."
             )
         return tuple(_trained(part) for part in given)
-    if isinstance(given, PastTasksLike):
+    if isinstance(given, (PastTasksLike, RecognisedPrior)):
         return given
     universal = given if isinstance(given, UniversalFile) else _universal(given)
     check_turns(universal, preset)

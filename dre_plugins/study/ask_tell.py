@@ -192,7 +192,7 @@ class AskTell(KeptTrials):
         """
         require(len(self.directions) == 1, "the number of objectives", len(self.directions), "1")
         check_n_ahead(n_ahead)
-        return expected_gain(self.rule, self.history(), self._trials, n_ahead=n_ahead)
+        return expected_gain(self.rule, self.observed(), n_ahead=n_ahead)
 
     # ---- asking
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from dre_plugins.recommend.explanation import Explanation, Suggestion, of_portfolio
+from dre_plugins.recommend.explanation import Suggestion, of_portfolio
 from dre_plugins.recommend.prior import LoadedPrior, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.search_space import SearchSpace
 
 
 def with_favourites(
@@ -34,19 +35,19 @@ def with_favourites(
     for suggestion in suggestions:
         new = (children & {*suggestion.configuration}) - tried
         tried |= {*suggestion.configuration}
-        branch = {name: domains[name] for name in domains if name in new}
-        explanation = of_portfolio(prior.learner(branch))
-        begun.append(_with_values(suggestion, prior.favourite(branch), explanation, recommender))
+        branch = SearchSpace({name: domains[name] for name in domains if name in new})
+        portfolio = prior.portfolio_on(branch)
+        if portfolio is not None and len(portfolio.units):
+            values = branch.to_configuration(portfolio.units[0])
+            suggestion = _with_values(suggestion, values, portfolio.learner, recommender)
+        begun.append(suggestion)
     return begun
 
 
 def _with_values(
-    suggestion: Suggestion,
-    values: Mapping[str, Any],
-    explanation: Explanation,
-    recommender: Recommender,
+    suggestion: Suggestion, values: Mapping[str, Any], learner: str, recommender: Recommender
 ) -> Suggestion:
-    """Return a suggestion with other values, or unchanged if these may not be tried."""
+    """Return a suggestion with a learner's values, or unchanged if these may not be tried."""
     space, stats = recommender.space, recommender.stats
     configuration = {**suggestion.configuration, **values}
     (units,) = space.to_units([configuration])
@@ -55,4 +56,4 @@ def _with_values(
         return suggestion
     stats.subtract([suggestion.source])
     stats["prior"] += 1
-    return Suggestion(configuration, units, explanation)
+    return Suggestion(configuration, units, of_portfolio(learner))

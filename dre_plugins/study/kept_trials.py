@@ -16,10 +16,10 @@ from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.trials import (
+    Observed,
     Trial,
     TrialState,
     as_ended,
-    feasible_positions,
     observed_trials,
     values_of,
 )
@@ -78,7 +78,7 @@ class KeptTrials:
         self._lock = RLock()
 
     def call_unless_busy(self, method: Callable[[], object], timeout: float) -> bool:
-        """Call a method unless another thread is in one for that many seconds; say whether."""
+        """Call a method if the lock is free within `timeout` seconds; return whether it was."""
         if is_free := self._lock.acquire(timeout=timeout):
             try:
                 method()
@@ -112,7 +112,7 @@ class KeptTrials:
         Raises:
             ValueError: If there is no such trial, or there are several objectives.
         """
-        n_objectives, valid = len(self.directions), self._feasible_trials()
+        n_objectives, valid = len(self.directions), self.observed().valid_trials
         if n_objectives != 1:
             raise ValueError("best needs a single objective; use best_trials.")
         if not valid:
@@ -125,7 +125,7 @@ class KeptTrials:
     @locked
     def best_trials(self) -> tuple[Trial, ...]:
         """The Pareto front of the complete trials that meet all constraints."""
-        valid = self._feasible_trials()
+        valid = self.observed().valid_trials
         if not valid:
             return ()
         is_best = non_dominated(np.array([values_of(trial) for trial in valid]))
@@ -142,9 +142,9 @@ class KeptTrials:
         Raises:
             ValueError: If there is no such trial, or there are several objectives.
         """
-        history, n_objectives = self.history(), len(self.directions)
-        chosen = recommended(self.space, history, self._trials, n_objectives=n_objectives)
-        trial = self._directions.in_users_sign(history[chosen.trial])
+        observed, n_objectives = self.observed(), len(self.directions)
+        chosen = recommended(self.space, observed, n_objectives=n_objectives)
+        trial = self._directions.in_users_sign(observed.history[chosen.trial])
         return chosen.as_of(trial, self._directions.signs[0])
 
     @locked
@@ -203,10 +203,10 @@ class KeptTrials:
         """
         return observed_trials(self._trials, self._stopped)
 
-    def _feasible_trials(self) -> list[Trial]:
-        """Return the complete trials that meet all constraints and have a value."""
-        history = self.history()
-        return [history[position] for position in feasible_positions(history, self._trials)]
+    @locked
+    def observed(self) -> Observed:
+        """Return `history`, and which of its trials may be the best."""
+        return Observed.of(self._trials, self._stopped)
 
     def _begin(self, configuration: Mapping[str, Any], explanation: Explanation) -> None:
         self._explanations[len(self._trials)] = explanation

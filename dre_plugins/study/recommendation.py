@@ -7,14 +7,13 @@ estimates from the trials around it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.trials import Trial, feasible_positions
+from dre_plugins.recommend.trials import Observed
 from dre_plugins.space.search_space import SearchSpace
 
 T = TypeVar("T")
@@ -49,11 +48,7 @@ class Recommendation(Generic[T]):
 
 
 def recommended(
-    space: SearchSpace,
-    history: Sequence[Trial],
-    trials: Sequence[Trial] | None = None,
-    *,
-    n_objectives: int = 1,
+    space: SearchSpace, observed: Observed, *, n_objectives: int = 1
 ) -> Recommendation[int]:
     """Return the position of the complete, feasible trial with the largest expected value.
 
@@ -61,25 +56,26 @@ def recommended(
     was as good as that, and its expected value a quarter nearer the truth than the observed value
     (lab/2026-11-24-recommend.md).
 
-    `history` and `trials` are those of `feasible_positions`; larger values are better. A
-    ValueError says that there is no such trial, or that there are several objectives.
+    Larger values are better. A ValueError says that there is no such trial, or that there are
+    several objectives.
     """
     require(n_objectives == 1, "the number of objectives", n_objectives, "1")
     if not space.n_parameters:
         raise ValueError("recommend needs trials with a parameter of at least two values.")
-    valid = feasible_positions(history, trials)
+    valid = observed.valid_trials
     if not valid:
         raise ValueError("recommend needs a complete trial that meets all constraints.")
     from dre_plugins.engine.runtime import isolated  # torch: only when it is needed
     from dre_plugins.recommend.posterior import ValuePosterior
 
-    values = np.array([history[place].value for place in valid], dtype=np.float64)
+    values = np.array([trial.value for trial in valid], dtype=np.float64)
     with isolated():
-        posterior = ValuePosterior.of(space, history)
-        units = space.to_units([history[place].configuration for place in valid])
+        posterior = ValuePosterior.of(space, observed.history)
+        units = space.to_units([trial.configuration for trial in valid])
         means, deviations = posterior.predicted(units)
         noise, is_noisy = posterior.noise, posterior.noise_share > MIN_NOISE_SHARE
     best = int(np.lexsort([values, means])[-1] if is_noisy else values.argmax())
+    position = observed.valid[best]
     if math.isinf(values[best]):
-        return Recommendation(valid[best], float(values[best]), math.nan, noise)
-    return Recommendation(valid[best], float(means[best]), float(deviations[best]), noise)
+        return Recommendation(position, float(values[best]), math.nan, noise)
+    return Recommendation(position, float(means[best]), float(deviations[best]), noise)

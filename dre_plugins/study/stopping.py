@@ -7,14 +7,13 @@ gain of the next k trials grew with the square root of that and nearly in propor
 
 import logging
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.imputation import largest_of
-from dre_plugins.recommend.trials import Trial, feasible_positions, number_of
+from dre_plugins.recommend.trials import Observed, number_of
 from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.rules import Rule
 from dre_plugins.study.kept_trials import KeptTrials
@@ -44,24 +43,16 @@ class ExpectedGain:
     gained: float
 
 
-def expected_gain(
-    rule: Rule,
-    history: Sequence[Trial],
-    trials: Sequence[Trial] | None = None,
-    *,
-    n_ahead: int = 10,
-) -> ExpectedGain | None:
+def expected_gain(rule: Rule, observed: Observed, *, n_ahead: int = 10) -> ExpectedGain | None:
     """Return the expected gain of the next trials; None before ten complete, feasible trials.
 
     gain = ½ √(EI · gained) (k / 10)^0.9, with EI the largest expected improvement of a candidate.
     Under constraints, or where a region fails, it is too large: it takes all candidates as valid.
 
-    `rule` says which configurations may be tried. `history` and `trials` are those of
-    `feasible_positions`, of one objective; larger is better. `n_ahead` is the number k of next
-    trials, at least 1.
+    `rule` says which configurations may be tried. What is `observed` has one objective; larger is
+    better. `n_ahead` is the number k of next trials, at least 1.
     """
-    valid = feasible_positions(history, trials)
-    all_values = np.array([history[place].value for place in valid], dtype=np.float64)
+    all_values = np.array([trial.value for trial in observed.valid_trials], dtype=np.float64)
     values = all_values[np.isfinite(all_values)]
     if len(values) < N_FIRST or not rule.space.n_parameters:
         return None
@@ -71,7 +62,7 @@ def expected_gain(
         # Divided by the largest first, as differences of 1e308 overflow.
         size = largest_of(values)
         gained = size * float(values.max() / size - np.median(values[:N_FIRST] / size))
-    improvement = best_improvement(rule, history, valid)
+    improvement = best_improvement(rule, observed)
     share = GAIN_OF_TEN * (n_ahead / 10) ** BY_NUMBER
     # Not the root of the product: that of two values of 1e-200 is none.
     return ExpectedGain(share * math.sqrt(improvement) * math.sqrt(gained), gained)
@@ -103,24 +94,17 @@ class StoppingRule:
         require(is_number, "min_n_trials", self.min_n_trials, f"an integer from {N_FIRST}")
 
     def is_met(
-        self,
-        rule: Rule,
-        history: Sequence[Trial],
-        trials: Sequence[Trial] | None = None,
-        *,
-        n_objectives: int,
-        logger: logging.Logger,
+        self, rule: Rule, observed: Observed, *, n_objectives: int, logger: logging.Logger
     ) -> bool:
         """Say whether a study of one objective is to end, and log why it is; see `expected_gain`.
 
         If the model fails the study goes on, with a warning.
         """
         require(n_objectives == 1, "the number of objectives", n_objectives, "1")
-        valid = feasible_positions(history, trials)
-        if len(valid) < self.min_n_trials:
+        if len(observed.valid) < self.min_n_trials:
             return False
         try:
-            expected = expected_gain(rule, history, trials, n_ahead=self.n_ahead)
+            expected = expected_gain(rule, observed, n_ahead=self.n_ahead)
         except RuntimeError as error:  # numerics or memory: no reason to end a study
             logger.warning("The gain of further trials cannot be told: %s", error)
             return False
@@ -131,7 +115,7 @@ class StoppingRule:
             logger.info(
                 "The study ends after %d complete trials: the next %d are expected to gain %.3g, "
                 "less than %.3g.",
-                *(len(valid), self.n_ahead, expected.gain, limit),
+                *(len(observed.valid), self.n_ahead, expected.gain, limit),
             )
         return expected.gain < limit
 
@@ -149,11 +133,10 @@ class StudyStopping:
         """Say whether a study is to end; a ValueError: it has several objectives."""
         n_ended = study.n_ended
         if n_ended > self._n_ended and not self._is_met:
-            self._n_ended, trials = n_ended, study.trials
+            self._n_ended = n_ended
             self._is_met = self._rule.is_met(
                 study.rule,
-                study.history()[: len(trials)],
-                trials,
+                study.observed(),
                 n_objectives=len(study.directions),
                 logger=self._logger,
             )

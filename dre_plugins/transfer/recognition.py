@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dre_plugins.recommend.prior import Portfolio
 from dre_plugins.space import Constant, Domain, Float, Integer, SearchSpace
 from dre_plugins.space.base import Array
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
@@ -20,7 +21,6 @@ from dre_plugins.transfer.spaces.conversion import parsed_number
 from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, without_learner
 
 if TYPE_CHECKING:
-    from dre_plugins.recommend.prior import AlignedPrior
     from dre_plugins.transfer.prior import Prior
 
 THRESHOLD = 3.0
@@ -146,51 +146,36 @@ class AutoPrior:
     If none is recognised, all is as with the universal prior alone.
     """
 
-    def on(self, space: SearchSpace) -> AlignedPrior | None:
-        """Return the recognised prior on a search space, with its portfolio as favourites.
+    def portfolio_on(self, space: SearchSpace) -> Portfolio | None:
+        """Return the portfolio of the learner that a search space tunes.
 
         None means that no learner is recognised, or that no value of its prior is in the space.
         """
-        prior = self.prior_of(space.domains)
-        if prior is None:
+        key = recognised(space.domains)
+        if key is None:
             return None
+        learner, prior = LEARNERS[key].title, _prior_of(key)
         try:
             aligned = prior.on(space)
         except ValueError:  # shared names without shared values
             return None
-        return replace(aligned, favourites=_inside(space, prior.first_trials(space)))
+        return Portfolio(learner, _inside(space, prior.first_trials(space)), aligned.summary)
 
     def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
         """Return whether the recognised prior knows one of a study's parameters."""
-        prior = self.prior_of(domains)
-        return prior is not None and prior.knows(name, domains)
+        key = recognised(domains)
+        return key is not None and _prior_of(key).knows(name, domains)
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return a space with the given parameters and the others of the recognised prior."""
-        prior = self.prior_of(domains)
-        return SearchSpace(domains) if prior is None else prior.completed(domains)
-
-    def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
-        """Return the recognised prior's best values of the parameters of a branch."""
-        space = SearchSpace(domains)
-        aligned = self.on(space)
-        if aligned is None or not len(aligned.favourites):
-            return {}
-        values = space.to_configuration(aligned.favourites[0])
-        return {name: value for name, value in values.items() if name in space.names}
-
-    def learner(self, domains: Mapping[str, Domain]) -> str | None:
-        """Return what the recognised learner is called; None if none is recognised."""
         key = recognised(domains)
-        return None if key is None else LEARNERS[key].title
+        return SearchSpace(domains) if key is None else _prior_of(key).completed(domains)
 
-    def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:
-        """Return the prior of the learner that a search space tunes; None if there is none."""
-        key = recognised(domains)
-        if key is None:
-            return None
-        from dre_plugins.transfer.prior import Prior  # imports torch
 
-        learner = LEARNERS[key]
-        remark = f"; these look like parameters of {learner.title}: if not, prior='universal'"
-        return replace(Prior.load(learner.prior or key), remark=remark)
+def _prior_of(key: str) -> Prior:
+    """Return the prior of a learner, by its key of `LEARNERS`."""
+    from dre_plugins.transfer.prior import Prior  # imports torch
+
+    learner = LEARNERS[key]
+    remark = f"; these look like parameters of {learner.title}: if not, prior='universal'"
+    return replace(Prior.load(learner.prior or key), remark=remark)

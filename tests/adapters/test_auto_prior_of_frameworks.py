@@ -143,8 +143,10 @@ def test_each_branch_begins_with_the_prior_of_its_learner() -> None:
 
 
 def test_no_branch_begins_against_a_rule_or_for_several_objectives() -> None:
-    trees = {name: CHOICE.domains[name] for name in CHOICE.names if name.startswith("et__")}
-    leaf = AutoPrior().favourite(trees)["et__min_samples_leaf"]
+    trees = SearchSpace({n: CHOICE.domains[n] for n in CHOICE.names if n.startswith("et__")})
+    portfolio = AutoPrior().portfolio_on(trees)
+    assert portfolio is not None
+    leaf = trees.to_configuration(portfolio.units[0])["et__min_samples_leaf"]
 
     def other(configuration: dict[str, Any]) -> bool:
         return bool(configuration.get("et__min_samples_leaf", 0) != leaf)

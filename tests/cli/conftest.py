@@ -2,31 +2,21 @@
 
 import csv
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-Run = Callable[..., Any]
+from command_lines import Run, running
 
 
 @pytest.fixture(scope="session")
 def dre() -> Run:
     """Run `dre` with arguments; any other exit code fails the test."""
-    testing = pytest.importorskip("typer.testing")
+    pytest.importorskip("typer.testing")
     from dre_plugins.cli.app import app
 
-    def run(*arguments: object, code: int = 0) -> Any:
-        result = testing.CliRunner().invoke(app, [str(argument) for argument in arguments])
-        assert result.exit_code == code, result.output
-        if code == 1:  # one line that says what is wrong
-            assert result.stderr.splitlines()[-1].startswith("dre: ")
-            assert "Traceback" not in result.output
-        return result
-
-    return run
+    return running(app, "dre")
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import optuna
 import pytest
-from test_feasibility import PLANE, QUICK, spread
+from test_feasibility import PLANE, QUICK
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import RecommenderSettings, Trial, TrialState
@@ -27,11 +27,6 @@ def trial(value: float | None = 0.0, **constraints: float) -> Trial:
 def leaders(history: list[Trial]) -> list[int]:
     evidence = Evidence.of(PLANE, history, weights=np.ones(1), failed="worst")
     return sorted(evidence.lists[0].trials[evidence.may_be_incumbent].tolist())
-
-
-def infeasible(n: int) -> list[Trial]:
-    """Return spread trials that all violate a limit, the more the larger x is."""
-    return spread(n, lambda x, y: {"limit": x + 0.1})
 
 
 def test_absent_and_not_a_number_are_both_unknown() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dre_plugins.recommend import Trial, TrialState
+from dre_plugins.recommend.trials import Observed
 from dre_plugins.space import Categorical, Float, SearchSpace
 from dre_plugins.study import AskTell
 from dre_plugins.study.recommendation import recommended
@@ -28,7 +29,7 @@ def test_under_noise_the_recommended_trial_and_its_value_are_nearer_the_truth():
     regrets, errors = [], []
     for seed in range(10):
         history = noisy_history(4.0, seed)
-        chosen = recommended(SPACE, history)
+        chosen = recommended(SPACE, Observed.of(history))
         lucky = max(history, key=lambda trial: trial.value)
         true, true_of_lucky = (
             true_value(trial.configuration) for trial in (history[chosen.trial], lucky)
@@ -47,7 +48,7 @@ def test_under_noise_the_recommended_trial_and_its_value_are_nearer_the_truth():
 def test_without_noise_it_is_the_best_trial(n):
     for seed in range(5):
         history = noisy_history(0.0, seed, n)
-        chosen = recommended(SPACE, history)
+        chosen = recommended(SPACE, Observed.of(history))
         best = max(history, key=lambda trial: trial.value)
         assert history[chosen.trial] is best
 
@@ -56,7 +57,8 @@ def test_failures_beside_good_trials_change_nothing():
     history = noisy_history(0.0, 0)
     best = sorted(history, key=lambda trial: -trial.value)[:10]
     failed = [Trial(trial.configuration, TrialState.FAILED) for trial in best]
-    assert recommended(SPACE, [*history, *failed]) == recommended(SPACE, history)
+    chosen = recommended(SPACE, Observed.of([*history, *failed]))
+    assert chosen == recommended(SPACE, Observed.of(history))
 
 
 def test_what_is_no_complete_feasible_trial_is_not_recommended():
@@ -85,7 +87,7 @@ def test_values_of_any_size_are_read_up_to_the_largest_floats(size):
         Trial(trial.configuration, trial.state, float(np.nan_to_num(size * trial.value)))
         for trial in noisy_history(1.0, 0)
     ]
-    chosen = recommended(SPACE, history)
+    chosen = recommended(SPACE, Observed.of(history))
     assert np.isfinite([chosen.value, chosen.deviation, chosen.noise]).all()
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from dre_plugins.recommend import Trial, TrialState
+from dre_plugins.recommend.trials import Observed
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.rules import Rule
 from dre_plugins.study import AskTell
-from dre_plugins.study.stopping import StoppingRule, StudyStopping, expected_gain
+from dre_plugins.study.stopping import ExpectedGain, StoppingRule, StudyStopping, expected_gain
 
 LOGGER = logging.getLogger("dre_plugins")
 SPACE = SearchSpace({"x": Float(-5.0, 5.0), "y": Float(-5.0, 5.0)})
@@ -31,22 +32,26 @@ def history(radius: float, n: int = 30, size: float = 1.0) -> list[Trial]:
 
 
 def is_met(rule: StoppingRule, trials: list[Trial]) -> bool:
-    return rule.is_met(RULE, trials, n_objectives=1, logger=LOGGER)
+    return rule.is_met(RULE, Observed.of(trials), n_objectives=1, logger=LOGGER)
+
+
+def gain_of(trials: list[Trial], **options: int) -> ExpectedGain | None:
+    return expected_gain(RULE, Observed.of(trials), **options)
 
 
 def test_near_the_optimum_less_is_expected_and_more_of_more_trials():
     away = [trial for trial in history(5.0, 60) if trial.value < -4.0][:30]
-    far, near = expected_gain(RULE, away), expected_gain(RULE, history(0.1))
+    far, near = gain_of(away), gain_of(history(0.1))
     assert near.gain < 0.2 * far.gain
     assert near.gain / near.gained < 0.02 < far.gain / far.gained
-    assert expected_gain(RULE, history(0.1), n_ahead=20).gain > 1.5 * near.gain
-    assert expected_gain(RULE, history(0.1)[:9]) is None
+    assert gain_of(history(0.1), n_ahead=20).gain > 1.5 * near.gain
+    assert gain_of(history(0.1)[:9]) is None
 
 
 def test_the_unit_of_the_metric_changes_the_gain_alone():
-    gain = expected_gain(RULE, history(0.5)).gain
+    gain = gain_of(history(0.5)).gain
     for size in (1e-200, 1e-3, 1e200):
-        scaled = expected_gain(RULE, history(0.5, size=size))
+        scaled = gain_of(history(0.5, size=size))
         assert scaled.gain == pytest.approx(size * gain, rel=1e-3)
 
 
@@ -60,7 +65,7 @@ def test_the_largest_floats_do_not_overflow():
 def test_the_smallest_floats_may_underflow_where_numpy_raises():
     trials = [replace(t, value=1e300 if t.value > -1.0 else 1e-300) for t in history(0.5, 20)]
     with np.errstate(all="raise"):
-        assert expected_gain(RULE, trials).gained == pytest.approx(1e300)
+        assert gain_of(trials).gained == pytest.approx(1e300)
 
 
 def test_a_study_ends_when_little_is_expected_and_says_so(caplog):

@@ -51,14 +51,14 @@ def test_what_is_found_by_names_keeps_from_the_ends_of_ranges_but_not_of_choices
     }
     space = SearchSpace(trees)
     named = Prior.load("extra-trees").first_trials(space)
-    found = AutoPrior().on(space)
+    found = AutoPrior().portfolio_on(space)
     assert found is not None
     numbers = [space.names.index(name) for name in space.names[:-1]]
     choice = space.names.index("et_criterion")
-    assert named[:, numbers].max() > 0.9 >= found.favourites[:, numbers].max()
+    assert named[:, numbers].max() > 0.9 >= found.units[:, numbers].max()
     inside = space.canonical(named.clip(0.1, 0.9))[:, numbers]
-    np.testing.assert_array_equal(found.favourites[:, numbers], inside)
-    np.testing.assert_array_equal(found.favourites[:, choice], named[:, choice])
+    np.testing.assert_array_equal(found.units[:, numbers], inside)
+    np.testing.assert_array_equal(found.units[:, choice], named[:, choice])
 
 
 def test_members_between_listed_values_are_tried_once() -> None:

@@ -31,10 +31,12 @@ from dre_bench.rivals.past_models import PastModels, gaussian_process, marginals
 from dre_bench.rivals.protocol import log_expected_improvement, standardised
 from dre_bench.rivals.rgpe import RGPE, leave_one_out, misranked, shares
 from dre_bench.rivals.two_stage import TAF, TST, epanechnikov
-from dre_plugins.engine.runtime import isolated
 
-# Rows that were observed twice make a singular covariance, which gpytorch mends with a warning.
-pytestmark = pytest.mark.filterwarnings("ignore:.*jitter")
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    # Rows that were observed twice make a singular covariance, of which gpytorch warns.
+    pytest.mark.filterwarnings("ignore:.*jitter"),
+]
 
 METHODS = {
     "gp": GP,
@@ -44,12 +46,6 @@ METHODS = {
     "tst": lambda **seed: TST(PAST, n_rows=15, **seed),
     "taf": lambda **seed: TAF(PAST, n_rows=15, **seed),
 }
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    with isolated():
-        yield
 
 
 @pytest.fixture(scope="module")

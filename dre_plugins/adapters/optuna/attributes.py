@@ -189,10 +189,10 @@ class StatedConstraints:
         self._reporter = reporter
         self._unwritten: dict[tuple[str, int], dict[str, float]] = {}
 
-    def state(self, study: Study, trial: FrozenTrial) -> FrozenTrial:
-        """Evaluate and write the constraints of a trial; a failure does not end the study.
+    def evaluate(self, study: Study, trial: FrozenTrial) -> FrozenTrial:
+        """Evaluate and write the constraints of a trial, and return the trial with them.
 
-        The trial is returned with its constraints, written or not, so that nothing has to read it.
+        A failure does not end the study.
         """
         if self._function is None:
             return trial
@@ -223,7 +223,7 @@ class StatedConstraints:
         stated.system_attrs = {**trial.system_attrs, CONSTRAINTS_KEY: violations}
         return stated
 
-    def added(
+    def with_unwritten(
         self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]
     ) -> list[Trial]:
         """Return a history with the constraints that could not be written."""

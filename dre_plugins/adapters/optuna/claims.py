@@ -81,9 +81,10 @@ def repeats_of(
     names: Collection[str],
     held_by: HeldBy,
 ) -> Repeats:
-    """Return what says whether a suggestion repeats a trial, given the trials that were known.
+    """Return a function that says whether a suggestion repeats a trial.
 
-    A trial whose values the model knew is repeated by the same values, another one by near ones.
+    Of the `trials`, the model knew the values: they are repeated by the same ones. Any other trial
+    is repeated by near ones, too.
     Of the `numbers` of a trial, only those of parameters with these `names` are compared.
     """
     ended = {trial.number for trial in trials if trial.state.is_finished()}

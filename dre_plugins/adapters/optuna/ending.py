@@ -8,7 +8,7 @@ from optuna.trial import FrozenTrial
 from dre_plugins.adapters.optuna.attributes import logger
 from dre_plugins.adapters.optuna.history import begun_in
 from dre_plugins.adapters.optuna.sampler import DRESampler
-from dre_plugins.recommend.trials import observed_trials
+from dre_plugins.recommend.trials import Observed
 from dre_plugins.space.rules import Rule
 from dre_plugins.study.recommendation import Recommendation, recommended
 from dre_plugins.study.stopping import StoppingRule
@@ -39,7 +39,7 @@ def recommend(study: Study) -> Recommendation[FrozenTrial]:
     """
     space, begun, trials = begun_in(study)
     n_objectives = len(study.directions)
-    chosen = recommended(space, observed_trials(trials), trials, n_objectives=n_objectives)
+    chosen = recommended(space, Observed.of(trials), n_objectives=n_objectives)
     sign = 1.0 if study.directions[0] is StudyDirection.MAXIMIZE else -1.0
     return chosen.as_of(deepcopy(begun[chosen.trial]), sign)
 
@@ -80,8 +80,8 @@ class ExpectedGainCallback:
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         """Stop the study if the rule is met."""
         space, _, trials = begun_in(study)
-        sampler, history = study.sampler, observed_trials(trials)
+        sampler, observed = study.sampler, Observed.of(trials)
         rule = sampler.rule_on(space) if isinstance(sampler, DRESampler) else Rule(space, None)
         n_objectives = len(study.directions)
-        if self._rule.is_met(rule, history, trials, n_objectives=n_objectives, logger=logger):
+        if self._rule.is_met(rule, observed, n_objectives=n_objectives, logger=logger):
             study.stop()

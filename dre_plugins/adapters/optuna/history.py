@@ -99,8 +99,8 @@ class History:
             return ended.numbers
         return conversion.internal_numbers(trial)
 
-    def have(self, trials: Sequence[FrozenTrial], numbers: Mapping[str, float]) -> Mask:
-        """Return which trials have no other values of some parameters than these numbers `[N]`."""
+    def agree(self, trials: Sequence[FrozenTrial], numbers: Mapping[str, float]) -> Mask:
+        """Return which trials have each of these numbers, or no value of its parameter `[N]`."""
         agree = [
             all(held.get(name, n) == n for name, n in numbers.items())
             for held in map(self.numbers, trials)

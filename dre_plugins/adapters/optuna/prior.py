@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from typing import TypeAlias
 
 from optuna.exceptions import StorageInternalError
@@ -28,13 +29,12 @@ from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, t
 from dre_plugins.memory.access import StudyMemory, count_failure
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded_study import Header, seconds_of
-from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
-from dre_plugins.recommend.past_tasks import PastTasksLike
+from dre_plugins.memory.selection import first_with, most_alike, overlap
+from dre_plugins.recommend.past_tasks import KnowsParameters
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     GivenPrior,
     LoadedPrior,
-    PriorLike,
     RecognisedPrior,
     check_count,
     fits,
@@ -48,7 +48,6 @@ from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.study.arguments import GivenMemory, prior_from
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.past_tasks import PastTasks
-from dre_plugins.transfer.spaces.merging import mergeable
 
 PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 
@@ -262,9 +261,9 @@ class StudyPrior:
             space = prior.completed(space.domains)
         return space
 
-    def _learnt(self) -> list[PriorLike | PastTasksLike]:
+    def _learnt(self) -> list[KnowsParameters]:
         priors = self.prior if isinstance(self.prior, tuple) else (self.prior,)
-        return [prior for prior in priors if isinstance(prior, (PriorLike, PastTasksLike))]
+        return [prior for prior in priors if isinstance(prior, KnowsParameters)]
 
 
 def past_tasks_of(tasks: Sequence[Task], space: SearchSpace | str) -> PastTasks | None:
@@ -275,9 +274,6 @@ def past_tasks_of(tasks: Sequence[Task], space: SearchSpace | str) -> PastTasks 
             return None
         space = tasks[place].space
     overlaps = [overlap(task.space, space) for task in tasks]
-    order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
-    alike = [tasks[row] for row in order if overlaps[row] > 0.0]
-    chosen = [alike[row] for row in mergeable([task.space for task in alike])]
-    chosen.sort(key=lambda task: task.name)
-    past = PastTasks(chosen) if chosen else None
+    chosen = most_alike(tasks, overlaps, attrgetter("space"))
+    past = PastTasks(sorted(chosen, key=attrgetter("name"))) if chosen else None
     return past if past is not None and past.may_help(space) else None

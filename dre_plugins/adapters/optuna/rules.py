@@ -94,7 +94,7 @@ class StudyRules:
         Such a trial has values that the sampler was not asked for: of a parameter of one value, or
         of one that another sampler has fixed.
         """
-        if self.process.choice(study, trial).is_invalid or not trial.params:
+        if self.process.running(study, trial).is_invalid or not trial.params:
             return
         with suppress(RuleError):  # the next suggestion raises it; here the result would be lost
             if self._of(study).allows(trial.params):
@@ -142,7 +142,7 @@ class StudyRules:
         first, rule = next(draws), self._of(study)
         if self.valid is None or _is_broken_by(trial, rule):
             return first
-        chosen = {**rule.space.constants, **self.process.choice(study, trial).values}
+        chosen = {**rule.space.constants, **self.process.running(study, trial).values}
         others = {**chosen, **given_to(trial), **trial.params}
         for value in chain([first], draws):
             if rule.allows({**others, name: value}):
@@ -154,7 +154,7 @@ class StudyRules:
 
     def _count(self, study: Study, trial: FrozenTrial, text: str, kind: str = "<invalid>") -> None:
         """Count a trial that breaks the rule; the text of the first of a kind is logged."""
-        self.process.choice(study, trial).is_invalid = True
+        self.process.running(study, trial).is_invalid = True
         self.reporter.stats["invalid"] += 1
         self.reporter.log(study, kind, f"{text} Further ones are only counted.")
 

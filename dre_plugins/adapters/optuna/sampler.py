@@ -212,7 +212,7 @@ class DRESampler(BaseSampler):
     ) -> None:
         """Evaluate the constraints, record the trial and tell the independent sampler."""
         has_succeeded = state in conversion.SUCCEEDED
-        constrained = self._constraints.state(study, trial) if has_succeeded else trial
+        constrained = self._constraints.evaluate(study, trial) if has_succeeded else trial
         is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
         if is_attribute and cost_of(trial, self._cost) is None:
             self._reporter.warn_of_cost(study, trial, self._cost)
@@ -258,8 +258,8 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Suggest values of all parameters in the search space, also of inactive ones."""
-        choice = self._process.choice(study, trial)
-        choice.is_relative = True
+        running = self._process.running(study, trial)
+        running.is_relative = True
         if not search_space:
             claims.claim(study, trial, {})  # nothing yet: no other worker has to wait
             self._reporter.explain(study, trial, Explanation("independent"))
@@ -294,7 +294,7 @@ class DRESampler(BaseSampler):
             trials = rivals
         self._reporter.explain(study, trial, suggestion.explanation)
         values = space.to_configuration(suggestion.units, include_inactive=True)
-        choice.values, choice.source = values, suggestion.source
+        running.values, running.source = values, suggestion.source
         return self._process.asked_of(study, search_space, values)
 
     def sample_independent(
@@ -305,11 +305,11 @@ class DRESampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Sample a parameter that is new to the study, or whose range has moved."""
-        self._process.ask(study, param_name, param_distribution)
+        self._process.remember_asked(study, param_name, param_distribution)
         ordered = self._settings.order_numeric_choices
         domain = conversion.domain_of(param_name, param_distribution, ordered=ordered)
-        choice = self._process.choice(study, trial)
-        chosen = choice.values
+        running = self._process.running(study, trial)
+        chosen = running.values
         value = conversion.choice_in(param_distribution, chosen.get(param_name))
         if param_name in chosen and domain.contains(value):
             return value  # as `sample_relative` does where this process knows the parameter
@@ -319,9 +319,9 @@ class DRESampler(BaseSampler):
         else:
             if trial.number >= self._warns_from:
                 self._reporter.warn_of_independent(study, trial.number, param_name)
-            if param_name in chosen and choice.source:
+            if param_name in chosen and running.source:
                 # What was expected of the model's value says nothing of this one.
-                self._reporter.explain(study, trial, Explanation(choice.source))
+                self._reporter.explain(study, trial, Explanation(running.source))
             if self._independent_sampler is not None:
                 sampler = self._independent_sampler
                 return self._rules.drawn(sampler, study, trial, param_name, param_distribution)

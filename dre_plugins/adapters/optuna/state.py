@@ -25,8 +25,8 @@ SMALL_SPACE = 10_000
 
 
 @dataclass(slots=True)
-class Choice:
-    """Hold what was chosen for a trial that runs here."""
+class RunningTrial:
+    """Hold what was read and chosen for a trial that runs in this process."""
 
     # The study's trials, as they were read to choose; None: they must be read (again).
     trials: list[FrozenTrial] | None = None
@@ -61,8 +61,8 @@ class ThisProcess:
 
     def __init__(self) -> None:
         # By storage, as another one may have a study of the same name.
-        self._choices: WeakKeyDictionary[BaseStorage, dict[tuple[str, int], Choice]]
-        self._choices = WeakKeyDictionary()
+        self._running: WeakKeyDictionary[BaseStorage, dict[tuple[str, int], RunningTrial]]
+        self._running = WeakKeyDictionary()
         # Which kinds of parameters the objective of each study asks for, by their names.
         self._asked: defaultdict[str, dict[str, BaseDistribution]] = defaultdict(dict)
         self._began: WeakKeyDictionary[BaseStorage, dict[str, datetime]] = WeakKeyDictionary()
@@ -73,13 +73,13 @@ class ThisProcess:
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial has begun here."""
-        self._choices_of(study)[study.study_name, trial.number] = Choice()
+        self._running_in(study)[study.study_name, trial.number] = RunningTrial()
         if trial.number == 0:  # another study may have had the name
             self._began.pop(storage_of(study), None)
 
     def end(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial of this process has ended."""
-        self._choices_of(study).pop((study.study_name, trial.number), None)
+        self._running_in(study).pop((study.study_name, trial.number), None)
         self._asked[study.study_name].update(self.as_asked(study, trial.distributions))
 
     def began_at(self, study: Study) -> datetime:
@@ -94,22 +94,22 @@ class ThisProcess:
             began[study.study_name] = next(filter(None, starts), datetime.now())
         return began[study.study_name]
 
-    def choice(self, study: Study, trial: FrozenTrial) -> Choice:
-        """Return what was chosen for a trial, for further choices to be added."""
-        return self._choices_of(study).setdefault((study.study_name, trial.number), Choice())
+    def running(self, study: Study, trial: FrozenTrial) -> RunningTrial:
+        """Return what is known of a trial that runs here, for more to be added."""
+        return self._running_in(study).setdefault((study.study_name, trial.number), RunningTrial())
 
-    def _choices_of(self, study: Study) -> dict[tuple[str, int], Choice]:
-        return self._choices.setdefault(storage_of(study), {})
+    def _running_in(self, study: Study) -> dict[tuple[str, int], RunningTrial]:
+        return self._running.setdefault(storage_of(study), {})
 
     def read(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
-        """Read the study's trials, for `trials` to have them once: one read for a trial."""
-        self.choice(study, trial).trials = trials = stored_trials(study)
+        """Return the study's trials, and keep them for the next call of `trials`."""
+        self.running(study, trial).trials = trials = stored_trials(study)
         return trials
 
     def trials(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
-        """Return the study's trials: as they were read for this trial, if they were."""
-        choice = self.choice(study, trial)
-        trials, choice.trials = choice.trials, None
+        """Return the study's trials: those that `read` has kept, but only once, or new ones."""
+        running = self.running(study, trial)
+        trials, running.trials = running.trials, None
         return stored_trials(study) if trials is None else trials
 
     def may_conflict(
@@ -122,9 +122,9 @@ class ThisProcess:
         is_small = space.n_configurations is not None and space.n_configurations <= SMALL_SPACE
         running = (other.number for other in trials if other.state is OptunaState.RUNNING)
         are_others = any(number != trial.number for number in running)
-        return is_small or len(self._choices_of(study)) > 1 or are_others
+        return is_small or len(self._running_in(study)) > 1 or are_others
 
-    def ask(self, study: Study, name: str, distribution: BaseDistribution) -> None:
+    def remember_asked(self, study: Study, name: str, distribution: BaseDistribution) -> None:
         """Remember which kind of parameter the objective asks for under a name."""
         self._asked[study.study_name][name] = distribution
 

@@ -68,7 +68,7 @@ class Suggestions:
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self.history.readable(begun, search_space, study.directions)
         self.reporter.log(study, "<unreadable>", problem)
-        history = self.constraints.added(study, others, history)
+        history = self.constraints.with_unwritten(study, others, history)
         ordered = self.settings.order_numeric_choices
         space, whole = conversion.learnt_space(search_space, others, history, ordered)
         space, counts = conversion.spanning(space, others, history)
@@ -80,9 +80,15 @@ class Suggestions:
             row for row, converted in enumerate(history) if converted.configuration and counts[row]
         ]
         fixed = within(conversion.given_to(trial) if given is None else given, space.domains)
-        tried = self.history.have(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
-        suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=tried)
-        return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]
+        tried = self.history.agree(others, fixed_elsewhere)[rows] if fixed_elsewhere else None
+        (suggestion,) = recommender.suggest(
+            [history[row] for row in rows],
+            index=trial.number,
+            fixed=fixed,
+            is_whole=whole[rows],
+            is_evaluated=tried,
+        )
+        return space, suggestion
 
     def completed(
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
@@ -100,13 +106,13 @@ class Suggestions:
     ) -> Mapping[str, Any]:
         """Return what the model chooses given trials of the same range, {} if they are too few.
 
-        It replaces the choice for the trial, whose other values stay where these trials allow it.
-        There is none yet where another sampler has this one as its independent sampler.
+        It replaces what was chosen for the trial, but keeps other values where these trials allow.
+        Nothing was chosen yet if another sampler has this one as its independent sampler.
         """
-        choice = self.process.choice(study, trial)
-        given = {**choice.values, **conversion.given_to(trial)}
+        running = self.process.running(study, trial)
+        given = {**running.values, **conversion.given_to(trial)}
         is_given = name in given
-        if choice.is_relative and not is_given:
+        if running.is_relative and not is_given:
             return {}
         trials = [
             other
@@ -122,8 +128,8 @@ class Suggestions:
             # It completes a suggestion that was counted.
             self.reporter.stats.subtract([suggestion.source, "suggestions"])
             if suggestion.source not in ("random", "fallback"):
-                choice.values = {**choice.values, **suggestion.configuration}
-                return choice.values
+                running.values = {**running.values, **suggestion.configuration}
+                return running.values
         return {}
 
     def _of_prior(
@@ -134,41 +140,41 @@ class Suggestions:
         domain = conversion.domain_of(name, distribution, ordered=ordered)
         asked = conversion.domains_in(trial.distributions, ordered=ordered)
         domains = {**asked, name: domain}
-        choice = self.process.choice(study, trial)
+        running = self.process.running(study, trial)
         prior = self._prior_of(study, trial, name)
-        if not (prior.knows(name, domains) or choice.source):
+        if not (prior.knows(name, domains) or running.source):
             # A first trial shows its parameters one by one: this one may be in other past studies.
             prior = self.past.of(study, trial.number, name)
         if not prior.knows(name, domains):
             return {}
-        choice.study_prior = prior
-        from_prior = choice.prior_values(trial)
+        running.study_prior = prior
+        from_prior = running.prior_values(trial)
         if name in from_prior and domain.contains(from_prior[name]):
             return from_prior
         space = prior.completed(domains)
         # A trial counts as one suggestion, however many parameters it asks for one by one. If the
         # model's suggestion is completed here, its source stays "model".
-        is_first = choice.prior_suggestion is None and not (choice.source and asked)
+        is_first = running.prior_suggestion is None and not (running.source and asked)
         stats = self.reporter.stats
-        if is_first and choice.source:  # the prior replaces the model's suggestion
-            stats.subtract([choice.source, "suggestions"])
+        if is_first and running.source:  # the prior replaces the model's suggestion
+            stats.subtract([running.source, "suggestions"])
         stats = stats if is_first else Counter(fallbacks=stats["fallbacks"])
-        suggest = self._recommender(study, trial, space, stats).suggest
+        recommender = self._recommender(study, trial, space, stats)
         # Parameters of a new branch begin with the best member of a portfolio.
-        is_new_branch = choice.values and isinstance(prior.prior, RecognisedPrior)
+        is_new_branch = running.values and isinstance(prior.prior, RecognisedPrior)
         index = 0 if is_new_branch else trial.number
-        suggestion = suggest((), 1, index=index, fixed=within(trial.params, asked))[0]
+        (suggestion,) = recommender.suggest((), index=index, fixed=within(trial.params, asked))
         if is_first:
             self.reporter.explain(study, trial, suggestion.explanation)
-        choice.prior_suggestion = suggestion.configuration
+        running.prior_suggestion = suggestion.configuration
         return suggestion.configuration
 
     def _prior_of(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> StudyPrior:
         """Return priors and past studies for a trial, chosen once by the parameters of it."""
-        choice = self.process.choice(study, trial)
-        if choice.study_prior is None:
-            choice.study_prior = self.past.of(study, trial.number, space)
-        return choice.study_prior
+        running = self.process.running(study, trial)
+        if running.study_prior is None:
+            running.study_prior = self.past.of(study, trial.number, space)
+        return running.study_prior
 
     def _recommender(
         self,

@@ -140,43 +140,44 @@ class StudyArguments:
         )
         return replace(self, memory=False)
 
-    def check(self, space: ParamSpace, mode: Any, reading: Reading) -> None:
+    def check(self, param_space: ParamSpace, mode: Any, reading: Reading) -> None:
         """Refuse points and a rule that the space cannot have, where the study begins later."""
         unlearnt = replace(self, prior=None, past_results=None, memory=False)
         # It warns when it begins.
-        unlearnt.begin(space, mode, reading, logging.Logger("unheard", logging.CRITICAL))
+        unlearnt.begin(param_space, mode, reading, logging.Logger("unheard", logging.CRITICAL))
 
     def begin(
-        self, space: ParamSpace, mode: Any, reading: Reading, logger: logging.Logger = logger
+        self, param_space: ParamSpace, mode: Any, reading: Reading, logger: logging.Logger = logger
     ) -> AskTell:
-        """Begin the study."""
-        prior, metric = self.prior, reading.metric
-        if not space.space.n_parameters:
+        """Return the study, which has its points enqueued or added."""
+        prior, metric, space = self.prior, reading.metric, param_space.space
+        if not space.n_parameters:
             logger.warning("There are constants only: all trials get the same configuration.")
             prior = None
         elif self.past_results is not None:
-            tasks = past_tasks(self.past_results, metric, mode, space.space, reading.limits)
-            prior = past_tasks_in(tasks, logger)
+            metadata = past_metadata(self.past_results, metric, mode, space, reading.limits)
+            prior = past_tasks_in(metadata, logger)
+        valid = self.valid
         study = AskTell(
-            space.space,
+            space,
             direction=_directions_of(mode),
             prior=prior,
             logger=logger,
             memory=self.memory,
             framework="ray-tune",
             name=metric if isinstance(metric, str) else "",
-            valid=partial(_is_valid, self.valid, space) if callable(self.valid) else self.valid,
+            valid=partial(_is_valid, valid, param_space) if callable(valid) else valid,
             **self.options,
         )
-        self.add_points(study, space)
+        self.add_points(study, param_space)
         return study
 
-    def add_points(self, study: AskTell, space: ParamSpace) -> None:
+    def add_points(self, study: AskTell, param_space: ParamSpace) -> None:
         """Enqueue the points to run, and add those that were evaluated."""
         for point in self.points:
-            study.enqueue(space.to_configuration(point))
+            study.enqueue(param_space.to_configuration(point))
         for config, result in self.evaluated:
-            study.add(space.to_configuration(config), **result)
+            study.add(param_space.to_configuration(config), **result)
 
 
 def _directions_of(mode: Any) -> str | list[str]:
@@ -191,7 +192,7 @@ def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str,
     return valid(param_space.to_config(configuration))
 
 
-def past_tasks(
+def past_metadata(
     results: PastResults, metric: Any, mode: Any, space: SearchSpace, limits: Limits
 ) -> MetaDataset:
     """Return past experiments as tasks; the parameters that fit have the domains of the space.

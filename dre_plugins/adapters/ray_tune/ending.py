@@ -14,6 +14,7 @@ from dre_plugins.adapters.ray_tune.search import DRESearch
 from dre_plugins.adapters.ray_tune.sources import metrics_in, run_of_result, trials_in
 from dre_plugins.adapters.ray_tune.state import RESTORED
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.trials import Observed
 from dre_plugins.study.recommendation import Recommendation, recommended
 from dre_plugins.study.stopping import StoppingRule, StudyStopping
 
@@ -56,7 +57,7 @@ def recommend(
     searched, trials = trials_in(runs, metric, SIGNS[mode], wanted, skipped)
     if +skipped:
         logger.warning("The recommendation leaves out: %s.", dict(+skipped))
-    chosen = recommended(searched, [*trials.values()])
+    chosen = recommended(searched, Observed.of([*trials.values()]))
     return chosen.as_of(results[[*trials][chosen.trial]], SIGNS[mode])
 
 

@@ -12,6 +12,7 @@ from os.path import expanduser
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ray.air.constants import TRAINING_ITERATION
 from ray.tune import ExperimentAnalysis, ResultGrid
 from ray.tune.result import AUTO_RESULT_KEYS
 from ray.tune.search.repeater import TRIAL_INDEX
@@ -32,7 +33,6 @@ from dre_plugins.transfer.spaces.inference import fits, flat_configuration, infe
 
 Source: TypeAlias = ResultGrid | ExperimentAnalysis | str | PathLike[str]
 
-_ITERATION = "training_iteration"
 # Records of the trials of an experiment, which Ray writes.
 RECORDS = "experiment_state-*.json"
 # How Ray writes objects into params.json, and into its records.
@@ -184,7 +184,7 @@ def _trial_of(
 
 def _iteration(report: Mapping[str, Any], place: int) -> float:
     """Return the training iteration of a report, or its place if it does not say."""
-    iteration = number(report.get(_ITERATION))
+    iteration = number(report.get(TRAINING_ITERATION))
     return float(place) if math.isnan(iteration) else iteration
 
 
@@ -226,7 +226,7 @@ def run_of_result(result: Any) -> Run:
     """Return the trial of a result of Ray in memory."""
     metrics, table = dict(result.metrics or {}), result.metrics_dataframe
     last = flat(metrics)
-    reports: list[Mapping[str, Any]] = [last] if _ITERATION in last else []
+    reports: list[Mapping[str, Any]] = [last] if TRAINING_ITERATION in last else []
     if table is not None and len(table):
         # An empty cell is NaN: nothing was reported there, if not even the last report has it.
         reports = [

@@ -16,6 +16,7 @@ from dre_plugins.adapters.common.past_tasks import Mode, Wanted
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, searcher_in
 from dre_plugins.adapters.syne_tune.sources import read_experiment
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.trials import Observed
 from dre_plugins.study.recommendation import Recommendation, recommended
 from dre_plugins.study.stopping import StoppingRule, StudyStopping
 
@@ -56,7 +57,7 @@ def recommend(
     limits.check([*map(str, experiment.results)])
     table = experiment.results.to_dict("records")
     last_reports = {str(report[ST_TRIAL_ID]): report for report in table}
-    chosen = recommended(read.space, read.trials)
+    chosen = recommended(read.space, Observed.of(read.trials))
     report = last_reports[read.ids[chosen.trial]]
     shown = {str(name): cell for name, cell in report.items() if not str(name).startswith("st_")}
     return chosen.as_of(shown, read.sign)

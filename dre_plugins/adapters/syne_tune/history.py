@@ -63,9 +63,8 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         valid: Valid | None = None,
         name: str = "",
     ) -> None:
-        is_space = isinstance(config_space, Mapping) and all(
-            isinstance(name, str) for name in config_space
-        )
+        is_mapping = isinstance(config_space, Mapping)
+        is_space = is_mapping and all(isinstance(key, str) for key in config_space)
         require(is_space, "config_space", config_space, "domains by name")
         # Syne Tune wants seeds below 2³².
         seed = seed_from(random_seed, name="random_seed", n_bits=31)

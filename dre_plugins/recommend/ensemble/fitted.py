@@ -86,10 +86,10 @@ class FittedEnsemble:
     def incumbent_ranks(
         self, branch: Units | None = None, fixed: Units | None = None
     ) -> torch.Tensor | None:
-        """Return the ranks `[M]` of the best observed configuration (section 3.4), if any.
+        """Return the ranks `[M]` of the incumbent (section 3.4 of the paper), None without one.
 
-        It lies in the branch if any trial there may be it, see `Evidence.incumbents`. With given
-        coordinates `fixed` `[P]` it is the best of the trials that may be it, moved there.
+        In a branch it is one of its trials if any may be the incumbent, see `Evidence.incumbents`.
+        With given coordinates `fixed` `[P]`, all trials that may be it are moved there first.
         """
         evidence = self.inputs.evidence
         best = evidence.incumbents(branch)

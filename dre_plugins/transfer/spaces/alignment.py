@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import (
     AMBIGUOUS,
@@ -32,6 +32,7 @@ from dre_plugins.transfer.spaces.conversion import (
 )
 from dre_plugins.transfer.spaces.layers import layer_links
 from dre_plugins.transfer.spaces.prefixes import (
+    Change,
     change_of,
     forms_of,
     normalised,
@@ -177,8 +178,8 @@ def try_align(
     see `matching_names`.
 
     Args:
-        mapping: name in the source to name in the target, where they do not match; others than
-            those that both have are left out.
+        mapping: name in the source to name in the target, where they do not match; an entry is
+            left out if either space lacks its name.
         defaults: values for parameters that only the target has, by any of their known names; a
             number outside the range becomes the nearest value of the range.
 
@@ -198,15 +199,11 @@ def try_align(
         if name in of_layers or other in of_layers:
             continue
         ours, theirs = source.domains[name], target.domains[other]
-        meaning, plain = change_of(name, other), without_learner(name)
-        is_open = how != "mapping" and meaning is None
-        if is_open and plain in LIMITS:
-            change = limit_conversion(ours, theirs)
-        elif is_open and plain in SHARES_OR_COUNTS and are_share_and_count(ours, theirs):
-            # Clipped to a range of counts, each share would be the fewest, each count the most.
-            change = None
-        else:
+        meaning = change_of(name, other)
+        if how == "mapping" or meaning is not None:
             change = conversion(ours, theirs, meaning)
+        else:
+            change = _conversion_by_name(without_learner(name), ours, theirs)
         if change is not None:
             links.append(Link(name, other, how, change, difference(ours, theirs)))
         elif how == "mapping":
@@ -234,6 +231,16 @@ def try_align(
         ignored=tuple(name for name in source.domains if name not in joined),
         remarks=remarks | about_defaults,
     )
+
+
+def _conversion_by_name(name: str, source: Domain, target: Domain) -> Change | None:
+    """Return the `conversion` of a parameter whose name may say that some values are special."""
+    if name in LIMITS:
+        return limit_conversion(source, target)
+    if name in SHARES_OR_COUNTS and are_share_and_count(source, target):
+        # Clipped to a range of counts, each share would be the fewest, each count the most.
+        return None
+    return conversion(source, target, None)
 
 
 def _shared(

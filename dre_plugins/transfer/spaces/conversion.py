@@ -41,7 +41,7 @@ class Link:
     extra_sources: tuple[str, ...] = ()
 
 
-def conversion(source: Domain, target: Domain, change: Change | None = None) -> Change | None:
+def conversion(source: Domain, target: Domain, change: Change | None) -> Change | None:
     """Return how units of `source` become units of `target`; None without a value in common.
 
     Two domains of numbers always have one, since numbers beyond a range extrapolate. `change` says

@@ -12,7 +12,7 @@ import pytest
 from ray import tune
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.ray_tune.arguments import past_tasks
+from dre_plugins.adapters.ray_tune.arguments import past_metadata
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 from dre_plugins.space import (
@@ -158,7 +158,7 @@ def test_parameters_in_lists_are_read_by_their_places(tmp_path: Path) -> None:
     for place in range(6):
         written(tmp_path, f"{place}", {"l": [place / 5, "same", {"n": place}]}, [report(place)])
     space = SearchSpace({"l/0": Float(0.0, 1.0), "l/2/n": Integer(0, 9)})
-    task = past_tasks(str(tmp_path), "loss", "min", space, Limits({})).tasks[0]
+    task = past_metadata(str(tmp_path), "loss", "min", space, Limits({})).tasks[0]
     assert task.space.domains == {**space.domains, "l/1": Constant("same")}
     np.testing.assert_array_equal(task.units[:, 0], np.arange(6) / 5)
 
@@ -171,7 +171,7 @@ def test_a_parameter_that_cannot_be_read_leaves_the_domains_of_the_others(tmp_pa
     shared = {"rate": Float(1e-5, 1.0, "log"), "units": Ordinal((1, 2, 4, 8, 16, 32, 64))}
     new = {"fn": Categorical((len, max)), "drop": Float(0.0, 0.5), "kind": Categorical(("a", "b"))}
     space = SearchSpace({**shared, **new})
-    task = past_tasks(str(tmp_path), "loss", "min", space, Limits({})).tasks[0]
+    task = past_metadata(str(tmp_path), "loss", "min", space, Limits({})).tasks[0]
     assert task.space.domains == {**shared, "kind": Integer(0, 1), "old": Integer(0, 5)}
 
 
