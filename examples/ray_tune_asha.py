@@ -28,7 +28,7 @@ def train(config: dict) -> None:
         tune.report({"accuracy": model.score(x_test, y_test)})
 
 
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
 config = tune.TuneConfig(metric="accuracy", mode="max", num_samples=24, reuse_actors=True)
 config.search_alg = DRESearch(seed=0)
 config.scheduler = ASHAScheduler(max_t=27, grace_period=1, reduction_factor=3)

@@ -21,7 +21,7 @@ def train(config: dict) -> dict:
 
 if len(sys.argv) > 1:  # the first driver, which is going to be killed
     os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "1"  # every 10 seconds by default
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     config = tune.TuneConfig(metric="loss", mode="min", num_samples=10, reuse_actors=True)
     config.search_alg = DRESearch(seed=0)
     space = {"x": tune.uniform(0, 1), "depth": tune.randint(1, 8)}
@@ -37,7 +37,7 @@ else:
     time.sleep(0.5)  # while Ray copies its own state it cannot be killed without harm
     os.killpg(driver.pid, signal.SIGKILL)
     print("killed after five trials")
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     results = tune.Tuner.restore(str(folder / "study"), trainable=train).fit()
     print(f"{len(results)} trials, {len({r.config['x'] for r in results})} of them different")
     print(f"best loss {results.get_best_result().metrics['loss']:.4f}")

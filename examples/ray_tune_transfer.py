@@ -30,7 +30,7 @@ def tune_on(dataset: str, num_samples: int, **options) -> tune.ResultGrid:
     return tune.Tuner(train, param_space=SPACE, tune_config=config, run_config=run).fit()
 
 
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
 past = [tune_on(dataset, num_samples=12) for dataset in ("iris", "wine", "breast_cancer")]
 # A folder of experiments works as well: past_results=[STORAGE].
 ways = {"from nothing": {"prior": "universal"}, "with the past": {"past_results": past}}

@@ -46,7 +46,13 @@ def _cluster() -> Iterator[None]:
     """Start a small cluster, which Tuners find; by themselves they would take the machine."""
     import ray
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    ray.init(
+        "local",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+    )
     yield
     ray.shutdown()
 

@@ -201,7 +201,13 @@ def _domain(parameter: Parameter) -> Any:
 @contextmanager
 def _cluster() -> Iterator[None]:
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"  # they write files that nobody reads
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    ray.init(
+        "local",
+        num_cpus=1,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+    )
     try:
         yield
     finally:

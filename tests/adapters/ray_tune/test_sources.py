@@ -49,7 +49,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         def stop_all(self) -> bool:
             return False
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield tune.Tuner(
         trainable,
         param_space={**SPACE, "kind": tune.grid_search(["good", "bad", "crash", "nan"])},
