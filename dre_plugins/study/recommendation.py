@@ -64,7 +64,10 @@ def recommended(
         raise ValueError("recommend needs trials with a parameter of at least two values.")
     valid = observed.valid_trials
     if not valid:
-        raise ValueError("recommend needs a complete trial that meets all constraints.")
+        raise ValueError(
+            "recommend needs a complete trial that meets all constraints and whose value is a "
+            "number."
+        )
     from dre_plugins.engine.runtime import isolated  # torch: only when it is needed
     from dre_plugins.recommend.posterior import ValuePosterior
 

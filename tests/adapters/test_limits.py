@@ -22,7 +22,11 @@ def test_infinite_and_huge_values_within_and_beyond() -> None:
 
 @pytest.mark.parametrize("result", [{}, {"size": None}, {"size": "big"}, {"size": math.nan}])
 def test_what_is_not_reported_is_unknown(result) -> None:
-    assert math.isnan(Limits.of({"size": 10}).violations(result)["size"])
+    said: list[tuple[str, str]] = []
+    limits = Limits.of({"size": 10, "share": 1})
+    violations = limits.violations_of(3, {**result, "share": 2}, lambda *text: said.append(text))
+    assert math.isnan(violations["size"]) and violations["share"] == 1.0
+    assert [("['size']" in text, topic) for text, topic in said] == [(True, "constraints")]
 
 
 @pytest.mark.parametrize(

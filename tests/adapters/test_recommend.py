@@ -141,8 +141,11 @@ def test_what_cannot_be_recommended_says_why(tmp_path):
     failed = [replace(r, metrics={"config": r.config}, error=OSError()) for r in ray_results()]
     with pytest.raises(ValueError, match="needs a complete trial"):
         for_ray_tune.recommend(failed, "loss", "min")
-    with pytest.raises(ValueError, match=r"constraints must be on .*'memory'.*, got 'speed'"):
+    with pytest.raises(ValueError, match=r"be on .*, \['loss', 'memory'\], got 'speed'"):
         for_ray_tune.recommend(ray_results(), "loss", "min", constraints={"speed": 1.0})
+    worded = [replace(r, metrics={**r.metrics, "loss": "low"}) for r in ray_results()]
+    with pytest.raises(ValueError, match="whose value is a number"):
+        for_ray_tune.recommend(worded, "loss", "min")
     experiment = syne_tune_experiment(tmp_path)
     with pytest.raises(ValueError, match=r"constraints must be on .*'memory'.*, got 'speed'"):
         for_syne_tune.recommend(experiment, constraints={"speed": 1.0})

@@ -86,6 +86,7 @@ def test_a_cost_that_is_missing_is_said_once_and_left_out(framework, caplog) -> 
     (said,) = [r.getMessage() for r in caplog.records if "'joules'" in r.getMessage()]
     assert said.startswith("The cost of trial 0 is unknown")
     assert framework is in_optuna or "'price'" in said.split("There are ")[1]
+    assert framework is not in_ray_tune or "'time_total_s'" not in said  # Ray's own
     assert not any(explanation.expected_cost for explanation in explanations)
 
 

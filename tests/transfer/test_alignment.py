@@ -241,3 +241,4 @@ def test_the_report_says_it_all() -> None:
         "new            –              –        left missing",
         "ignored, only in this study: seed, own",
     ]
+    assert alignment.summary().endswith("; not: own")  # there is nothing to know of a constant

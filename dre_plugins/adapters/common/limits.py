@@ -66,16 +66,17 @@ class Limits:
     ) -> dict[str, float]:
         """Return `violations` of the last report of a trial.
 
-        If it lacks a metric, which may be misspelt, `warn_once` gets a text and its topic.
+        If any is unknown, as its metric may be misspelt, `warn_once` gets a text and its topic.
         """
-        missing = [metric for metric in self.ranges if metric not in result]
-        if missing:
+        violations = self.violations(result)
+        unknown = [metric for metric, violation in violations.items() if math.isnan(violation)]
+        if unknown:
             warn_once(
                 f"Whether trial {trial_id} meets the constraints is unknown: its last report "
-                f"lacks {missing}.",
+                f"lacks {unknown}, or has no number there.",
                 "constraints",
             )
-        return self.violations(result)
+        return violations
 
 
 def _violation(value: Any, low: float, high: float) -> float:

@@ -52,7 +52,7 @@ def recommend(
     is_known = metric in reported or not reported  # all trials may have failed
     remedy = f"one of those reported, {sorted(metrics_in(reported))}"
     require(is_known, "metric", metric, remedy)
-    limits.check(reported)
+    limits.check(metrics_in(reported) | (limits.ranges.keys() & reported))
     skipped: Counter[str] = Counter()
     searched, trials = trials_in(runs, metric, SIGNS[mode], wanted, skipped)
     if +skipped:

@@ -135,7 +135,9 @@ class RayTrials:
         constraints = limits.violations({})
         if result is not None:
             constraints = limits.violations_of(trial_id, result, self.study.warn_once)
-            cost = cost_in(result, self.reading.cost, trial_id, self.study.warn_once)
+            names = metrics_in(result) | {self.reading.cost}
+            costs = {name: value for name, value in result.items() if name in names}
+            cost = cost_in(costs, self.reading.cost, trial_id, self.study.warn_once)
         tell = partial(self.study.tell, trial.number, constraints=constraints, cost=cost)
         if error and is_missing:
             self.failed[trial_id] = trial.number

@@ -130,7 +130,8 @@ class Alignment:
             name if theirs == [name] else f"{name} (there {' and '.join(map(repr, theirs))})"
             for name, theirs in targets.items()
         ]
-        return f"knows {', '.join(shared)}; not: {', '.join(self.ignored) or 'none'}"
+        unknown = [name for name in self.ignored if name in self.source.names]  # no constants
+        return f"knows {', '.join(shared)}; not: {', '.join(unknown) or 'none'}"
 
 
 def align(

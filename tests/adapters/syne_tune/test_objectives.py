@@ -129,7 +129,11 @@ def test_three_objectives() -> None:
     [
         ("crash", []),
         ({"error": 1.0, "size": math.nan}, []),
-        ({"error": "text", "size": 1.0}, []),
+        (
+            {"error": "text", "size": 1.0},
+            "Whether trial 2 meets the constraints is unknown: its last report lacks ['error'], "
+            "or has no number there. Further ones are not mentioned.",
+        ),
         (
             {"error": 1.0},
             "Trial 2 reported ['epoch', 'error'] without ['size']: such trials count as failed. "
