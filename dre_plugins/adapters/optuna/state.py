@@ -107,7 +107,7 @@ class ThisProcess:
         return trials
 
     def trials(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
-        """Return the study's trials: once those that `read` has kept, later those that are stored."""
+        """Return the study's trials: once those that `read` kept, later those that are stored."""
         running = self.running(study, trial)
         trials, running.trials = running.trials, None
         return stored_trials(study) if trials is None else trials
