@@ -62,7 +62,7 @@ def console() -> SafeConsole:
 
 
 def whole(title: str) -> Column:
-    """Return a column that shows long words whole, in several lines: commands take names."""
+    """Return a column that breaks long words instead of cutting them, as commands take names."""
     return Column(title, overflow="fold")
 
 

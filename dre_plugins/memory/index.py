@@ -92,7 +92,7 @@ def read_index(folder: Path, path: Path) -> Index:
             continue
         try:
             records[name] = _IndexedRecord(size, changed, _summary(folder / name))
-        except OSError:  # no damage
+        except OSError:  # it may be readable later
             records[name] = _IndexedRecord(size, None, None)
     if records != old:
         content = json.dumps(records, allow_nan=False, separators=(",", ":")).encode()

@@ -35,7 +35,10 @@ class KnowsParameters(Protocol):
     """Describe what knows parameters that a define-by-run study may ask for later."""
 
     def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
-        """Return whether it has one of a study's parameters; others may tell the learner."""
+        """Return whether it has the parameter of a name.
+
+        The other parameters of the study, which are in `domains`, may tell which learner is tuned.
+        """
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and those to come."""

@@ -83,9 +83,8 @@ def repeats_of(
 ) -> Repeats:
     """Return a function that says whether a suggestion repeats a trial.
 
-    Of the `trials`, the model knew the values: they are repeated by the same ones. Any other trial
-    is repeated by near ones, too.
-    Of the `numbers` of a trial, only those of parameters with these `names` are compared.
+    The model knew the values of the `trials`, so that only the same values repeat them. Any other
+    trial is repeated by near values, too. Only parameters with these `names` are compared.
     """
     ended = {trial.number for trial in trials if trial.state.is_finished()}
     read = {trial.number: held_by(trial) for trial in trials if trial.number not in ended}

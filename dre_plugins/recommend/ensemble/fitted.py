@@ -88,8 +88,9 @@ class FittedEnsemble:
     ) -> torch.Tensor | None:
         """Return the ranks `[M]` of the incumbent (section 3.4 of the paper), None without one.
 
-        In a branch it is one of its trials if any may be the incumbent, see `Evidence.incumbents`.
-        With given coordinates `fixed` `[P]`, all trials that may be it are moved there first.
+        Of a branch, it is the best trial of that branch, if any is eligible, see
+        `Evidence.incumbents`. With given coordinates `fixed` `[P]`, all eligible trials are moved
+        there first.
         """
         evidence = self.inputs.evidence
         best = evidence.incumbents(branch)
