@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 from ray.tune.result import DEFAULT_METRIC
 
 from dre_plugins.adapters.common.limits import Limits
+from dre_plugins.adapters.common.options import check_past
 from dre_plugins.adapters.common.past_tasks import Wanted, past_tasks_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import Reading, logger
-from dre_plugins.adapters.ray_tune.sources import Source, read_results
+from dre_plugins.adapters.ray_tune.sources import Source, check_sources, read_results
 from dre_plugins.adapters.ray_tune.tree import hidden_in
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import GivenPrior
@@ -91,6 +92,13 @@ def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
         return None
     numbers = tuple(map(number_of, parts))
     return numbers if parts is value else numbers[0]
+
+
+def check_past_results(results: Any, prior: GivenPrior) -> None:
+    """Refuse what can be no past experiments, and these beside a trained prior."""
+    check_past("past_results", results, prior)
+    if results is not None and not isinstance(results, MetaDataset):
+        check_sources(results)
 
 
 def required_objective(param_space: ParamSpace, metric: Any, mode: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from dre_plugins.adapters.common.options import check_past, seed_from
+from dre_plugins.adapters.common.options import seed_from
 from dre_plugins.adapters.ray_tune import arguments, state as states
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import RayTrials, Reading, logger
@@ -152,7 +152,7 @@ class DRESearch(Searcher):
         checked = checked_settings(settings).for_recommender(**options, failed=failed)
         seed = None if seed is None else seed_from(seed)
         Memory.of(memory)  # says what is wrong with it
-        check_past("past_results", past_results, prior)
+        arguments.check_past_results(past_results, prior)
         points, evaluated = arguments.initial_points(points_to_evaluate, evaluated_rewards)
         self._given = arguments.StudyArguments(
             options={**options, "failed": failed, "settings": settings, "seed": seed},

@@ -92,6 +92,7 @@ def metadata_from_results(
 
 def read_results(results: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
     """Return experiments as metadata, see `metadata_from_results`."""
+    check_sources(results)
     metric, mode = wanted.metric, wanted.mode
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
@@ -203,6 +204,17 @@ def _placed(space: SearchSpace, name: str, value: Any) -> Any:
 # ---- reading
 
 
+def check_sources(results: object) -> None:
+    """Refuse what can be no experiment of Ray, or several, by a ValueError."""
+    for source in past_tasks.listed(results):
+        is_path = isinstance(source, (str, PathLike)) and str(source)  # "" is no folder
+        if not is_path and not isinstance(source, (ResultGrid, ExperimentAnalysis)):
+            raise ValueError(
+                f"results has {shortened(source)}; give a ResultGrid, an ExperimentAnalysis or "
+                "the folder of an experiment."
+            )
+
+
 def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[Path, list[Run]]]:
     """Yield the folder and the trials of every experiment that a source means."""
     if isinstance(source, ExperimentAnalysis):
@@ -212,14 +224,9 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[Path, lis
             Path(source.experiment_path),
             [run_of_result(source[place]) for place in range(len(source))],
         )
-    elif isinstance(source, (str, PathLike)) and str(source):  # "" is no folder
+    else:
         for folder in _folders(Path(expanduser(source))):
             yield folder, [*_runs_in(folder, skipped)]
-    else:
-        raise ValueError(
-            f"results has {shortened(source)}; give a ResultGrid, an ExperimentAnalysis or the "
-            "folder of an experiment."
-        )
 
 
 def run_of_result(result: Any) -> Run:
