@@ -265,7 +265,11 @@ def _folders(root: Path) -> list[Path]:
 def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
     recorded = _recorded_runs(folder)
     for file in sorted(folder.glob("*/params.json")):
-        record = recorded.pop(file.parent.name, None)
+        has_error = file.with_name("error.txt").exists()
+        unknown = Run({}, [], has_ended=True, has_failed=has_error)
+        record = recorded.pop(file.parent.name, unknown)
+        if record is None:
+            continue
         try:
             configuration = _without_objects(_object(regular(file).read_bytes()))
             flat_configuration(configuration)
@@ -273,20 +277,20 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
         except _DAMAGES as error:
             skipped[f"trial that cannot be read: {str(file.parent)!r} ({error})"] += 1
             continue
-        has_error = file.with_name("error.txt").exists()
-        ended = record or Run({}, [], has_ended=True, has_failed=has_error)
-        yield replace(ended, configuration=configuration, reports=reports)
+        yield replace(record, configuration=configuration, reports=reports)
     # Without Ray's loggers, trials have no files, and only their last reports are known.
-    yield from (run for run in recorded.values() if run.reports or run.has_failed)
+    yield from (run for run in recorded.values() if run and (run.reports or run.has_failed))
 
 
-def _recorded_runs(folder: Path) -> dict[str, Run]:
+def _recorded_runs(folder: Path) -> dict[str, Run | None]:
     """Return what records say of trials by folder: each run of a name wrote one, the last counts.
 
-    Of reports they have the last. Objects that Ray has pickled into them are left out unread.
+    Of reports they have the last. Objects that Ray has pickled into them are left out unread. It
+    is None of a failed trial that `Tuner.restore(restart_errored=True)` has replaced by a new one.
     """
-    runs: dict[str, Run] = {}
+    runs: dict[str, Run | None] = {}
     for file in sorted(folder.glob(RECORDS)):
+        earlier = dict(runs)
         try:
             for trial, results in recorded_in(file):
                 status, last = str(trial["status"]), results.get("last_result", {"done": True})
@@ -301,6 +305,10 @@ def _recorded_runs(folder: Path) -> dict[str, Run]:
                 )
         except _DAMAGES:
             continue
+        new = [run.configuration for name, run in runs.items() if run and name not in earlier]
+        for name, run in earlier.items():
+            if run is runs[name] and run and run.has_failed and run.configuration in new:
+                runs[name] = None
     return runs
 
 

@@ -199,6 +199,23 @@ def test_states_come_from_the_newest_file_that_has_them(tmp_path: Path) -> None:
         assert again.tasks[0].counts() == metadata.tasks[0].counts()
 
 
+def test_a_failed_trial_that_was_replaced_does_not_count(tmp_path: Path) -> None:
+    """As `Tuner.restore(restart_errored=True)` writes it: a new record without the old trial."""
+    written(tmp_path, "crashed", {"x": 0.5}, [report(3.0)])
+    written(tmp_path, "good", {"x": 0.75}, [report(2.0)])
+    written(tmp_path, "new", {"x": 0.5}, [report(1.0)])
+    for day, states in ((1, {"crashed": 0.5, "good": 0.75}), (2, {"new": 0.5, "good": 0.75})):
+        trials = [
+            {"relative_logdir": name, "config": {"x": x}, "status": "TERMINATED"}
+            | ({"status": "ERROR"} if name == "crashed" else {})
+            for name, x in states.items()
+        ]
+        data = json.dumps({"trial_data": [[json.dumps(trial), "{}"] for trial in trials]})
+        (tmp_path / f"experiment_state-2026-01-0{day}_00-00-00.json").write_text(data)
+    task = metadata_from_results(tmp_path, metric="loss", mode="max").tasks[0]
+    np.testing.assert_array_equal(np.sort(task.values), [1.0, 2.0])
+
+
 def test_trials_without_files_have_the_last_reports_of_the_record(tmp_path: Path) -> None:
     """As with TUNE_DISABLE_AUTO_CALLBACK_LOGGERS=1."""
     pickled = {"_type": "CLOUDPICKLE_FALLBACK", "value": "80"}
