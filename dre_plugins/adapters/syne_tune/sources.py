@@ -193,7 +193,7 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
     cells = {key.removeprefix(_CONFIG): columns[key] for key in keys}
     rows = configurations(cells, domains, len(columns[metric]), skipped)
     space = wanted.space or _completed(domains, [*rows.values()], [*cells])
-    values = [sign * number(cell) for cell in columns[metric]]
+    values = [None if cell is None else sign * number(cell) for cell in columns[metric]]
     reports = _reports(columns, rows, _resource_in(metadata))
     trials = _trials(columns, rows, values, [*reports.values()], wanted.limits)
     return Experiment(space, trials, [*reports], sign)
@@ -287,11 +287,14 @@ def _reports(
 def _trials(
     columns: Mapping[str, Sequence[Any]],
     rows: Mapping[int, Mapping[str, Any]],
-    values: Sequence[float],
+    values: Sequence[float | None],
     reports: Sequence[Mapping[float, int]],
     limits: Limits,
 ) -> list[Trial]:
-    """Return the trials whose reports, rows of the table by resource, are given."""
+    """Return the trials whose reports, rows of the table by resource, are given.
+
+    Reports that lack the metric have the value None; the last one that has it counts.
+    """
     highest = max((step for steps in reports for step in steps), default=0.0)
     trials = []
     for steps in reports:
@@ -300,12 +303,13 @@ def _trials(
         decision = columns[ST_DECISION][last] if ST_DECISION in columns else None
         # One that was stopped may have ended before it heard of that.
         has_ended = status == Status.completed and decision != SchedulerDecision.STOP
+        reported = ((step, values[row]) for step, row in steps.items())
+        rungs = {step: value for step, value in reported if value is not None}
         state, value = TrialState.PRUNED, None
         if status == Status.failed:
             state = TrialState.FAILED
         elif has_ended or last_step == highest:
-            state, value = TrialState.COMPLETE, values[last]
-        rungs = {step: values[row] for step, row in steps.items()}
+            state, value = TrialState.COMPLETE, next(reversed(rungs.values()), None)
         report = {n: typed([columns[n][last]])[0] for n in limits.ranges if n in columns}
         constraints = limits.violations(report)
         trials.append(Trial(rows[last], state, value, rungs, constraints=constraints))
