@@ -25,6 +25,7 @@ from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import shortened
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.conditions import Condition
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -152,6 +153,7 @@ def trials_in(
             if key != TRIAL_INDEX  # the number of a repetition
         }
         if space is not None:
+            configuration = _by_branch(space, configuration)
             values = {key: configuration[key] for key in space.names if key in configuration}
             wrong = [key for key, value in values.items() if not fits(space.domains[key], value)]
             if wrong:
@@ -165,6 +167,18 @@ def trials_in(
         configurations = [trial.configuration for trial in trials.values()]
         space = infer_space(configurations, likely=likely.domains)
     return space, trials
+
+
+def _by_branch(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by the space's names, where branches of a choice have the same keys."""
+    named = dict(configuration)
+    for condition in space.conditions:
+        key = re.sub(r"\[\d+\](?=/)", "", condition.child)  # opt[1]/lr is opt/lr in results
+        if key == condition.child or key not in named or not isinstance(condition, Condition):
+            continue
+        if named.get(condition.parent) in condition.values:
+            named[condition.child] = named.pop(key)
+    return named
 
 
 def _trial_of(

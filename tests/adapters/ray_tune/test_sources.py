@@ -13,7 +13,7 @@ from ray import tune
 
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.ray_tune.arguments import past_metadata
-from dre_plugins.adapters.ray_tune.conversion import space_of
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace, space_of
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 from dre_plugins.space import (
     Categorical,
@@ -173,6 +173,21 @@ def test_a_parameter_that_cannot_be_read_leaves_the_domains_of_the_others(tmp_pa
     space = SearchSpace({**shared, **new})
     task = past_metadata(str(tmp_path), "loss", "min", space, Limits({})).tasks[0]
     assert task.space.domains == {**shared, "kind": Integer(0, 1), "old": Integer(0, 5)}
+
+
+def test_a_given_space_may_have_choices_of_dictionaries(tmp_path: Path) -> None:
+    """Branches that differ in the range of a key have parameters of their own."""
+    sgd = {"name": "sgd", "lr": tune.uniform(0, 1), "momentum": tune.uniform(0, 1)}
+    adam = {"name": "adam", "lr": tune.uniform(0, 9)}
+    configs = [{"name": "sgd", "lr": 0.5, "momentum": 0.25}, {"name": "adam", "lr": 4.5}]
+    for place, opt in enumerate(configs):
+        written(tmp_path, f"{place}", {"opt": opt}, [report(1.0)])
+    space = {"opt": tune.choice([sgd, adam])}
+    metadata = metadata_from_results(tmp_path, metric="loss", mode="min", space=space)
+    param_space, (task,) = ParamSpace.of(space), metadata
+    assert task.space == param_space.space and not metadata.skipped
+    found = [param_space.to_config(trial.configuration)["opt"] for trial in task.trials()]
+    assert found == configs
 
 
 def test_what_the_tuner_draws_is_no_parameter() -> None:
