@@ -146,7 +146,7 @@ class DRESearch(Searcher):
         valid: Valid | None = None,
     ) -> None:
         metric, mode = arguments.checked_objectives(metric, mode)
-        super().__init__(metric, mode)  # type: ignore[arg-type]  # lists for several objectives
+        super().__init__(mode=mode)  # type: ignore[arg-type]  # a list for several objectives
         self.identity = secrets.token_hex()  # the same in all copies of a search
         options = {"n_startup_trials": n_startup_trials, "allow_duplicates": allow_duplicates}
         checked = checked_settings(settings).for_recommender(**options, failed=failed)
@@ -170,6 +170,11 @@ class DRESearch(Searcher):
         self._param_space = None if space is None else ParamSpace.of(space, ordered=self._ordered)
         if self._param_space is not None and metric and mode:
             self._begin(self._param_space)
+
+    @property
+    def metric(self) -> Any:
+        """Return the metric, or those of several objectives, as Ray's wrappers ask for it."""
+        return self._reading.metric
 
     @property
     def stats(self) -> Counter[str]:
@@ -215,11 +220,11 @@ class DRESearch(Searcher):
             ValueError: If they contradict what was given before, or something is missing.
         """
         metric, mode = arguments.checked_objectives(metric, mode)
-        metric = arguments.only("metric", self._metric, metric)
+        metric = arguments.only("metric", self.metric, metric)
         mode = arguments.only("mode", self._mode, mode)
         tuned = ParamSpace.of(config, ordered=self._ordered)
         param_space = tuned if self._param_space is None else self._param_space.joined(tuned)
-        self._metric, self._mode, self._param_space = metric, mode, param_space
+        self._mode, self._param_space = mode, param_space
         stop = spec.get("stop")
         criteria = dict(stop) if isinstance(stop, Mapping) else {}
         self._reading = replace(self._reading, metric=metric, stop_criteria=criteria)
@@ -236,8 +241,8 @@ class DRESearch(Searcher):
         results, which may not exist any more, so they are read at the first suggestion only, as is
         a memory, which would take this for one more study that learns.
         """
-        metric = arguments.required_objective(param_space, self._metric, self._mode)
-        self._metric, self._reading = metric, replace(self._reading, metric=metric)
+        metric = arguments.required_objective(param_space, self.metric, self._mode)
+        self._reading = replace(self._reading, metric=metric)
         if may_wait:
             self._given = self._given.on(param_space)
             if self._given.past_results is not None or is_wanted(self._given.memory):
