@@ -166,9 +166,10 @@ class StudyArguments:
             metadata = past_metadata(self.past_results, metric, mode, space, reading.limits)
             prior = past_tasks_in(metadata, logger)
         valid = self.valid
+        modes = mode if isinstance(mode, list) else [mode or "min"]
         study = AskTell(
             space,
-            direction=_directions_of(mode),
+            direction=[DIRECTIONS[part] for part in modes],
             prior=prior,
             logger=logger,
             memory=self.memory,
@@ -186,13 +187,6 @@ class StudyArguments:
             study.enqueue(param_space.to_configuration(point))
         for config, result in self.evaluated:
             study.add(param_space.to_configuration(config), **result)
-
-
-def _directions_of(mode: Any) -> str | list[str]:
-    """Return the direction of a mode, or of each of several; None is "min"."""
-    if isinstance(mode, list):
-        return [DIRECTIONS[part] for part in mode]
-    return DIRECTIONS[mode or "min"]
 
 
 def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:
