@@ -33,14 +33,14 @@ _GRID = "grid_search"  # tune.grid_search([1, 2]) is {"grid_search": [1, 2]}
 _SCALARS = (bool, int, float, str, type(None))
 
 
-def space_of(param_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
+def space_of(param_space: Mapping[str, Any]) -> SearchSpace:
     """Return the search space of a parameter space of any searcher; a grid becomes choices.
 
     What `tune.sample_from` draws is no parameter. An UnsupportedDomainError says that a domain
     cannot be searched, is inside of a list or of a choice whose dictionaries no key tells apart,
     or that a key has a "/".
     """
-    layout = _Layout(ordered, for_results=True)
+    layout = _Layout(ordered=True, for_results=True)
     try:
         layout.group(param_space, _ROOT)
     except UnsupportedDomainError as error:
