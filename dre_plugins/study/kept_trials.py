@@ -59,6 +59,15 @@ class KeptTrials:
         # Numbers of trials that a scheduler has stopped.
         self._stopped: set[int] = set()
 
+    def call_unless_busy(self, method: Callable[[], object], timeout: float) -> bool:
+        """Call a method if the lock is free within `timeout` seconds; return whether it was."""
+        if is_free := self._lock.acquire(timeout=timeout):
+            try:
+                method()
+            finally:
+                self._lock.release()
+        return is_free
+
     @property
     def directions(self) -> tuple[str, ...]:
         """Return "minimize" or "maximize" for each objective."""

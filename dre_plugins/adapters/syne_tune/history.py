@@ -6,6 +6,7 @@ with its configuration is added or reports.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import math
 import os
@@ -229,7 +230,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             self._n_at_once = max(1, len(self._without_id))
         if self not in _REPORTING:
             _REPORTING[self] = os.getpid()
-            weakref.finalize(self, _record_running, self._study, os.getpid())
+            weakref.finalize(self, _record_collected, self._study, os.getpid())
         return self._running(trial_id, config)
 
     def _running(
@@ -281,6 +282,16 @@ def _record_running(study: AskTell, process: int) -> None:
     """Record what still runs at the end of a process or of a searcher; a fork does nothing."""
     if process == os.getpid():
         study.record_running()
+
+
+def _record_collected(study: AskTell, process: int) -> None:
+    """Record what still runs when a searcher is collected, which may be in any thread.
+
+    Another thread may be inside the study and wait for a lock that this thread holds. So this one
+    waits for at most a second, and otherwise leaves the recording to the end of the process.
+    """
+    if process == os.getpid() and not study.call_unless_busy(study.record_running, 1.0):
+        atexit.register(_record_running, study, process)
 
 
 @lru_cache
