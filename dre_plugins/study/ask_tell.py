@@ -6,7 +6,9 @@ The adapters of Ray Tune and Syne Tune use it as well, as these frameworks keep 
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -100,7 +102,6 @@ class AskTell(KeptTrials):
         random: a space-filling start-up point
     """
 
-    DERIVED = ("_recommender", "rule")
     is_recorded = True
 
     def __init__(
@@ -146,14 +147,24 @@ class AskTell(KeptTrials):
             self._prior = UNIVERSAL  # a portfolio is good by a single objective
         self._derive()
 
+    @locked
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state with copies of collections: other threads may change them meanwhile."""
+        return {
+            name: copy(part) if isinstance(part, (dict, list, set)) else part
+            for name, part in self.__dict__.items()
+            if name not in ("_lock", "_recommender", "rule")
+        }
+
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        super().__setstate__(state)
+        self.__dict__.update(state)
+        self._lock = RLock()
         if self._memory is not None:
             self._memory.stats = self.stats
         self._derive()
 
     def _derive(self) -> None:
-        """Make the attributes that `DERIVED` names."""
+        """Make the attributes that follow from the others, which are not pickled."""
         self.rule = Rule(self.space, self._valid, seed=self._seed)
         self._recommender = Recommender(
             self.space,

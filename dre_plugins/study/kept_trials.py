@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping
-from copy import copy
 from functools import wraps
 from itertools import compress
 from threading import RLock
-from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -46,12 +45,8 @@ def locked(
 
 
 class KeptTrials:
-    """Keep the trials of a study and its queue, and answer which are best: the base of `AskTell`.
+    """Keep the trials of a study and its queue, and say which are best: the base of `AskTell`."""
 
-    Its lock is not pickled, nor are the attributes that `DERIVED` names.
-    """
-
-    DERIVED: ClassVar[tuple[str, ...]] = ()
     rule: Rule  # which configurations may be tried
 
     def __init__(self, space: SearchSpace, directions: Directions) -> None:
@@ -63,19 +58,6 @@ class KeptTrials:
         self._explanations: dict[int, Explanation] = {}
         # Numbers of trials that a scheduler has stopped.
         self._stopped: set[int] = set()
-
-    @locked
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state with copies of collections: other threads may change them meanwhile."""
-        return {
-            name: copy(part) if isinstance(part, (dict, list, set)) else part
-            for name, part in self.__dict__.items()
-            if name not in ("_lock", *self.DERIVED)
-        }
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = RLock()
 
     def call_unless_busy(self, method: Callable[[], object], timeout: float) -> bool:
         """Call a method if the lock is free within `timeout` seconds; return whether it was."""

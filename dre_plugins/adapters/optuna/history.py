@@ -59,36 +59,31 @@ class History:
 
         The warning is about the first trial that cannot be converted, empty if all can.
         """
-        key = _key(search_space, directions)
-        kept_key, kept = self._kept
-        if key != kept_key:
+        key, (kept_key, kept) = _key(search_space, directions), self._kept
+        are_same = all(kept[t.number].source is t for t in trials if t.number in kept)
+        if key != kept_key or not are_same:  # another space, or another study of the same name
             kept = {}
-            self._kept = key, kept
+        self._kept = key, kept
         read: list[FrozenTrial] = []
         history: list[Trial] = []
         problem = ""
         for trial in trials:
             ended = kept.get(trial.number)
-            if ended is not None and ended.source is trial:
-                converted = ended.converted
-            else:
+            if ended is None:
                 try:
-                    converted = trial_of(trial, search_space, directions, self._cost)
+                    converted: Trial | str = trial_of(trial, search_space, directions, self._cost)
                 except ValueError as error:
                     converted = str(error)
+                ended = _Ended(trial, conversion.internal_numbers(trial), converted)
                 if trial.state.is_finished():
-                    if ended is not None:  # of another study, whose entries must all go
-                        kept = {}
-                        self._kept = key, kept
-                    numbers = conversion.internal_numbers(trial)
-                    kept[trial.number] = _Ended(trial, numbers, converted)
-            if isinstance(converted, Trial):
+                    kept[trial.number] = ended
+            if isinstance(ended.converted, Trial):
                 read.append(trial)
-                history.append(converted)
+                history.append(ended.converted)
             else:
                 problem = problem or (
-                    f"Nothing is learnt from trial {trial.number}: {converted}, which it cannot "
-                    "be. Further trials of this kind are not mentioned."
+                    f"Nothing is learnt from trial {trial.number}: {ended.converted}, which it "
+                    "cannot be. Further trials of this kind are not mentioned."
                 )
         return read, history, problem
 

@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 from ray.tune.result import DEFAULT_METRIC
 
 from dre_plugins.adapters.common.limits import Limits
+from dre_plugins.adapters.common.options import check_past
 from dre_plugins.adapters.common.past_tasks import Wanted, past_tasks_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import Reading, logger
-from dre_plugins.adapters.ray_tune.sources import Source, read_results
+from dre_plugins.adapters.ray_tune.sources import Source, check_sources, read_results
 from dre_plugins.adapters.ray_tune.tree import hidden_in
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import GivenPrior
@@ -93,6 +94,13 @@ def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
     return numbers if parts is value else numbers[0]
 
 
+def check_past_results(results: Any, prior: GivenPrior) -> None:
+    """Refuse what can be no past experiments, and these beside a trained prior."""
+    check_past("past_results", results, prior)
+    if results is not None and not isinstance(results, MetaDataset):
+        check_sources(results)
+
+
 def required_objective(param_space: ParamSpace, metric: Any, mode: Any) -> Any:
     """Return the metric, or that of trainables that return a number; refuse to search without."""
     if metric is None and mode is not None:
@@ -158,9 +166,10 @@ class StudyArguments:
             metadata = past_metadata(self.past_results, metric, mode, space, reading.limits)
             prior = past_tasks_in(metadata, logger)
         valid = self.valid
+        modes = mode if isinstance(mode, list) else [mode or "min"]
         study = AskTell(
             space,
-            direction=_directions_of(mode),
+            direction=[DIRECTIONS[part] for part in modes],
             prior=prior,
             logger=logger,
             memory=self.memory,
@@ -178,13 +187,6 @@ class StudyArguments:
             study.enqueue(param_space.to_configuration(point))
         for config, result in self.evaluated:
             study.add(param_space.to_configuration(config), **result)
-
-
-def _directions_of(mode: Any) -> str | list[str]:
-    """Return the direction of a mode, or of each of several; None is "min"."""
-    if isinstance(mode, list):
-        return [DIRECTIONS[part] for part in mode]
-    return DIRECTIONS[mode or "min"]
 
 
 def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:

@@ -33,13 +33,14 @@ _GRID = "grid_search"  # tune.grid_search([1, 2]) is {"grid_search": [1, 2]}
 _SCALARS = (bool, int, float, str, type(None))
 
 
-def space_of(param_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
+def space_of(param_space: Mapping[str, Any]) -> SearchSpace:
     """Return the search space of a parameter space of any searcher; a grid becomes choices.
 
     What `tune.sample_from` draws is no parameter. An UnsupportedDomainError says that a domain
-    cannot be searched, is inside of a list or a choice, or that a key has a "/".
+    cannot be searched, is inside of a list or of a choice whose dictionaries no key tells apart,
+    or that a key has a "/".
     """
-    layout = _Layout(ordered, for_results=True)
+    layout = _Layout(ordered=True, for_results=True)
     try:
         layout.group(param_space, _ROOT)
     except UnsupportedDomainError as error:
@@ -251,10 +252,12 @@ class _Layout:
                     f"Parameter {name!r} is a tune.grid_search, which is for searching without "
                     f"a searcher; use tune.choice({value[_GRID]!r})."
                 )
-            if isinstance(value, sample.Categorical) and _has_domain(value.categories):
-                return self._choice(value.categories, place)
             if isinstance(value, (list, tuple)) and has_domain:
                 return self.group(value, place)
+        if isinstance(value, sample.Categorical) and _has_domain(value.categories):
+            # Without such a key, results have no value of the parameter that decides.
+            if not self._for_results or _key_that_tells_apart(value.categories) is not None:
+                return self._choice(value.categories, place)
         if isinstance(value, Mapping) and not _is_grid(value) and value:
             # Constants of a dictionary are known by their names, unless they depend on a choice.
             if has_domain or (place.parent is None and type(value) is dict):

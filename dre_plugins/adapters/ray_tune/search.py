@@ -9,7 +9,7 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from dre_plugins.adapters.common.options import check_past, seed_from
+from dre_plugins.adapters.common.options import seed_from
 from dre_plugins.adapters.ray_tune import arguments, state as states
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import RayTrials, Reading, logger
@@ -101,14 +101,11 @@ class DRESearch(Searcher):
             None: 3 for the universal prior and 10 for the ensemble, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again, for noisy metrics. Then a
             finite space does not end the experiment.
-        failed: "model" multiplies expected improvements by the predicted probability of success,
-            "worst" ranks failed trials below all others, "ignore" leaves them out.
         stopped: How to count a trial that ended early, neither by returning nor by a limit in
             `RunConfig(stop={…})`. Ray does not tell whether a scheduler stopped it or a class
             reported `done=True`. "pruned" compares it with others at the iterations that it
             reported, as is right with a scheduler; "complete" takes its last value. If no
             other trial has got further, it is complete in either case.
-        settings: Expert settings, see `dre_plugins.Settings`.
         memory: Folder in which studies are recorded, see `AskTell`. With `past_results` the study
             is recorded but does not learn from the folder.
         valid: Rule that configurations must satisfy, see `AskTell`: a function of a configuration
@@ -146,13 +143,13 @@ class DRESearch(Searcher):
         valid: Valid | None = None,
     ) -> None:
         metric, mode = arguments.checked_objectives(metric, mode)
-        super().__init__(metric, mode)  # type: ignore[arg-type]  # lists for several objectives
+        super().__init__(mode=mode)  # type: ignore[arg-type]  # a list for several objectives
         self.identity = secrets.token_hex()  # the same in all copies of a search
         options = {"n_startup_trials": n_startup_trials, "allow_duplicates": allow_duplicates}
         checked = checked_settings(settings).for_recommender(**options, failed=failed)
         seed = None if seed is None else seed_from(seed)
         Memory.of(memory)  # says what is wrong with it
-        check_past("past_results", past_results, prior)
+        arguments.check_past_results(past_results, prior)
         points, evaluated = arguments.initial_points(points_to_evaluate, evaluated_rewards)
         self._given = arguments.StudyArguments(
             options={**options, "failed": failed, "settings": settings, "seed": seed},
@@ -170,6 +167,11 @@ class DRESearch(Searcher):
         self._param_space = None if space is None else ParamSpace.of(space, ordered=self._ordered)
         if self._param_space is not None and metric and mode:
             self._begin(self._param_space)
+
+    @property
+    def metric(self) -> Any:
+        """Return the metric, or those of several objectives, as Ray's wrappers ask for it."""
+        return self._reading.metric
 
     @property
     def stats(self) -> Counter[str]:
@@ -215,11 +217,11 @@ class DRESearch(Searcher):
             ValueError: If they contradict what was given before, or something is missing.
         """
         metric, mode = arguments.checked_objectives(metric, mode)
-        metric = arguments.only("metric", self._metric, metric)
+        metric = arguments.only("metric", self.metric, metric)
         mode = arguments.only("mode", self._mode, mode)
         tuned = ParamSpace.of(config, ordered=self._ordered)
         param_space = tuned if self._param_space is None else self._param_space.joined(tuned)
-        self._metric, self._mode, self._param_space = metric, mode, param_space
+        self._mode, self._param_space = mode, param_space
         stop = spec.get("stop")
         criteria = dict(stop) if isinstance(stop, Mapping) else {}
         self._reading = replace(self._reading, metric=metric, stop_criteria=criteria)
@@ -236,8 +238,8 @@ class DRESearch(Searcher):
         results, which may not exist any more, so they are read at the first suggestion only, as is
         a memory, which would take this for one more study that learns.
         """
-        metric = arguments.required_objective(param_space, self._metric, self._mode)
-        self._metric, self._reading = metric, replace(self._reading, metric=metric)
+        metric = arguments.required_objective(param_space, self.metric, self._mode)
+        self._reading = replace(self._reading, metric=metric)
         if may_wait:
             self._given = self._given.on(param_space)
             if self._given.past_results is not None or is_wanted(self._given.memory):

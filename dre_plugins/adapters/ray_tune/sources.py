@@ -25,6 +25,7 @@ from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import shortened
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.conditions import Condition
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -92,6 +93,7 @@ def metadata_from_results(
 
 def read_results(results: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
     """Return experiments as metadata, see `metadata_from_results`."""
+    check_sources(results)
     metric, mode = wanted.metric, wanted.mode
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
@@ -151,6 +153,7 @@ def trials_in(
             if key != TRIAL_INDEX  # the number of a repetition
         }
         if space is not None:
+            configuration = _by_branch(space, configuration)
             values = {key: configuration[key] for key in space.names if key in configuration}
             wrong = [key for key, value in values.items() if not fits(space.domains[key], value)]
             if wrong:
@@ -164,6 +167,18 @@ def trials_in(
         configurations = [trial.configuration for trial in trials.values()]
         space = infer_space(configurations, likely=likely.domains)
     return space, trials
+
+
+def _by_branch(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by the space's names, where branches of a choice have the same keys."""
+    named = dict(configuration)
+    for condition in space.conditions:
+        key = re.sub(r"\[\d+\](?=/)", "", condition.child)  # opt[1]/lr is opt/lr in results
+        if key == condition.child or key not in named or not isinstance(condition, Condition):
+            continue
+        if named.get(condition.parent) in condition.values:
+            named[condition.child] = named.pop(key)
+    return named
 
 
 def _trial_of(
@@ -203,6 +218,17 @@ def _placed(space: SearchSpace, name: str, value: Any) -> Any:
 # ---- reading
 
 
+def check_sources(results: object) -> None:
+    """Refuse what can be no experiment of Ray, or several, by a ValueError."""
+    for source in past_tasks.listed(results):
+        is_path = isinstance(source, (str, PathLike)) and str(source)  # "" is no folder
+        if not is_path and not isinstance(source, (ResultGrid, ExperimentAnalysis)):
+            raise ValueError(
+                f"results has {shortened(source)}; give a ResultGrid, an ExperimentAnalysis or "
+                "the folder of an experiment."
+            )
+
+
 def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[Path, list[Run]]]:
     """Yield the folder and the trials of every experiment that a source means."""
     if isinstance(source, ExperimentAnalysis):
@@ -212,14 +238,9 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[Path, lis
             Path(source.experiment_path),
             [run_of_result(source[place]) for place in range(len(source))],
         )
-    elif isinstance(source, (str, PathLike)) and str(source):  # "" is no folder
+    else:
         for folder in _folders(Path(expanduser(source))):
             yield folder, [*_runs_in(folder, skipped)]
-    else:
-        raise ValueError(
-            f"results has {shortened(source)}; give a ResultGrid, an ExperimentAnalysis or the "
-            "folder of an experiment."
-        )
 
 
 def run_of_result(result: Any) -> Run:
@@ -258,7 +279,11 @@ def _folders(root: Path) -> list[Path]:
 def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
     recorded = _recorded_runs(folder)
     for file in sorted(folder.glob("*/params.json")):
-        record = recorded.pop(file.parent.name, None)
+        has_error = file.with_name("error.txt").exists()
+        unknown = Run({}, [], has_ended=True, has_failed=has_error)
+        record = recorded.pop(file.parent.name, unknown)
+        if record is None:
+            continue
         try:
             configuration = _without_objects(_object(regular(file).read_bytes()))
             flat_configuration(configuration)
@@ -266,20 +291,20 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
         except _DAMAGES as error:
             skipped[f"trial that cannot be read: {str(file.parent)!r} ({error})"] += 1
             continue
-        has_error = file.with_name("error.txt").exists()
-        ended = record or Run({}, [], has_ended=True, has_failed=has_error)
-        yield replace(ended, configuration=configuration, reports=reports)
+        yield replace(record, configuration=configuration, reports=reports)
     # Without Ray's loggers, trials have no files, and only their last reports are known.
-    yield from (run for run in recorded.values() if run.reports or run.has_failed)
+    yield from (run for run in recorded.values() if run and (run.reports or run.has_failed))
 
 
-def _recorded_runs(folder: Path) -> dict[str, Run]:
+def _recorded_runs(folder: Path) -> dict[str, Run | None]:
     """Return what records say of trials by folder: each run of a name wrote one, the last counts.
 
-    Of reports they have the last. Objects that Ray has pickled into them are left out unread.
+    Of reports they have the last. Objects that Ray has pickled into them are left out unread. It
+    is None of a failed trial that `Tuner.restore(restart_errored=True)` has replaced by a new one.
     """
-    runs: dict[str, Run] = {}
+    runs: dict[str, Run | None] = {}
     for file in sorted(folder.glob(RECORDS)):
+        earlier = dict(runs)
         try:
             for trial, results in recorded_in(file):
                 status, last = str(trial["status"]), results.get("last_result", {"done": True})
@@ -294,6 +319,10 @@ def _recorded_runs(folder: Path) -> dict[str, Run]:
                 )
         except _DAMAGES:
             continue
+        new = [run.configuration for name, run in runs.items() if run and name not in earlier]
+        for name, run in earlier.items():
+            if run is runs[name] and run and run.has_failed and run.configuration in new:
+                runs[name] = None
     return runs
 
 

@@ -57,8 +57,8 @@ def recommend(
     limits.check([*map(str, experiment.results)])
     table = experiment.results.to_dict("records")
     last_reports = {str(report[ST_TRIAL_ID]): report for report in table}
-    chosen = recommended(read.space, Observed.of(read.trials))
-    report = last_reports[read.ids[chosen.trial]]
+    chosen = recommended(read.space, Observed.of([*read.trials.values()]))
+    report = last_reports[[*read.trials][chosen.trial]]
     shown = {str(name): cell for name, cell in report.items() if not str(name).startswith("st_")}
     return chosen.as_of(shown, read.sign)
 

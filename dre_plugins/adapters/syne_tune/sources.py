@@ -115,7 +115,9 @@ def tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
             known.add(folder.resolve())
             experiment = read_experiment(folder, wanted, skipped)
             if experiment is not None:
-                tasks.append(Task.from_trials(folder.name, experiment.space, experiment.trials))
+                tasks.append(
+                    Task.from_trials(folder.name, experiment.space, [*experiment.trials.values()])
+                )
     unknown = [reason for reason in skipped if _NO_METRIC in reason]
     if unknown and not tasks:
         raise ValueError(f"There is only an {unknown[0]}; name one of these.")
@@ -164,8 +166,7 @@ class Experiment:
     """Hold the trials of an experiment for one metric; larger values are better."""
 
     space: SearchSpace
-    trials: Sequence[Trial]
-    ids: Sequence[str]  # as the table of results has them
+    trials: Mapping[str, Trial]  # by their ids, as the table of results has them
     sign: float  # 1 if the metric is maximised, -1 if it is minimised
 
 
@@ -193,10 +194,9 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
     cells = {key.removeprefix(_CONFIG): columns[key] for key in keys}
     rows = configurations(cells, domains, len(columns[metric]), skipped)
     space = wanted.space or _completed(domains, [*rows.values()], [*cells])
-    values = [sign * number(cell) for cell in columns[metric]]
+    values = [None if cell is None else sign * number(cell) for cell in columns[metric]]
     reports = _reports(columns, rows, _resource_in(metadata))
-    trials = _trials(columns, rows, values, [*reports.values()], wanted.limits)
-    return Experiment(space, trials, [*reports], sign)
+    return Experiment(space, _trials(columns, rows, values, reports, wanted.limits), sign)
 
 
 def _read_metadata(folder: Path) -> dict[str, Any]:
@@ -287,28 +287,32 @@ def _reports(
 def _trials(
     columns: Mapping[str, Sequence[Any]],
     rows: Mapping[int, Mapping[str, Any]],
-    values: Sequence[float],
-    reports: Sequence[Mapping[float, int]],
+    values: Sequence[float | None],
+    reports: Mapping[str, Mapping[float, int]],
     limits: Limits,
-) -> list[Trial]:
-    """Return the trials whose reports, rows of the table by resource, are given."""
-    highest = max((step for steps in reports for step in steps), default=0.0)
-    trials = []
-    for steps in reports:
+) -> dict[str, Trial]:
+    """Return the trials whose reports, rows of the table by resource, are given by trial id.
+
+    Reports that lack the metric have the value None; the last one that has it counts.
+    """
+    highest = max((step for steps in reports.values() for step in steps), default=0.0)
+    trials = {}
+    for trial_id, steps in reports.items():
         last_step, last = [*steps.items()][-1]
-        status = columns[ST_STATUS][last] if ST_STATUS in columns else None
-        decision = columns[ST_DECISION][last] if ST_DECISION in columns else None
+        report = {name: column[last] for name, column in columns.items()}
+        status = report.get(ST_STATUS)
         # One that was stopped may have ended before it heard of that.
-        has_ended = status == Status.completed and decision != SchedulerDecision.STOP
+        is_over = report.get(ST_DECISION) != SchedulerDecision.STOP and status == Status.completed
+        reported = ((step, values[row]) for step, row in steps.items())
+        rungs = {step: value for step, value in reported if value is not None}
         state, value = TrialState.PRUNED, None
         if status == Status.failed:
             state = TrialState.FAILED
-        elif has_ended or last_step == highest:
-            state, value = TrialState.COMPLETE, values[last]
-        rungs = {step: values[row] for step, row in steps.items()}
-        report = {n: typed([columns[n][last]])[0] for n in limits.ranges if n in columns}
-        constraints = limits.violations(report)
-        trials.append(Trial(rows[last], state, value, rungs, constraints=constraints))
+        elif is_over or last_step == highest:
+            state, value = TrialState.COMPLETE, next(reversed(rungs.values()), None)
+        limited = {name: typed([report[name]])[0] for name in limits.ranges if name in report}
+        constraints = limits.violations(limited)
+        trials[trial_id] = Trial(rows[last], state, value, rungs, constraints=constraints)
     return trials
 
 

@@ -109,6 +109,7 @@ def test_a_wrong_objective_is_refused_at_set_up(arguments, given, message) -> No
             r"evaluated_rewards must be numbers, or None or NaN .*got 'a'",
         ),
         ({"prior": "xgboost", "past_results": "."}, "prior and past_results"),
+        ({"past_results": 3}, "results has 3; give a ResultGrid"),
         ({"prior": "nothing"}, "nothing"),
     ],
 )

@@ -13,7 +13,7 @@ from ray import tune
 
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.ray_tune.arguments import past_metadata
-from dre_plugins.adapters.ray_tune.conversion import space_of
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace, space_of
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 from dre_plugins.space import (
     Categorical,
@@ -175,6 +175,21 @@ def test_a_parameter_that_cannot_be_read_leaves_the_domains_of_the_others(tmp_pa
     assert task.space.domains == {**shared, "kind": Integer(0, 1), "old": Integer(0, 5)}
 
 
+def test_a_given_space_may_have_choices_of_dictionaries(tmp_path: Path) -> None:
+    """Branches that differ in the range of a key have parameters of their own."""
+    sgd = {"name": "sgd", "lr": tune.uniform(0, 1), "momentum": tune.uniform(0, 1)}
+    adam = {"name": "adam", "lr": tune.uniform(0, 9)}
+    configs = [{"name": "sgd", "lr": 0.5, "momentum": 0.25}, {"name": "adam", "lr": 4.5}]
+    for place, opt in enumerate(configs):
+        written(tmp_path, f"{place}", {"opt": opt}, [report(1.0)])
+    space = {"opt": tune.choice([sgd, adam])}
+    metadata = metadata_from_results(tmp_path, metric="loss", mode="min", space=space)
+    param_space, (task,) = ParamSpace.of(space), metadata
+    assert task.space == param_space.space and not metadata.skipped
+    found = [param_space.to_config(trial.configuration)["opt"] for trial in task.trials()]
+    assert found == configs
+
+
 def test_what_the_tuner_draws_is_no_parameter() -> None:
     drawn = tune.sample_from(lambda spec: 3)
     assert space_of({"x": tune.uniform(0, 1), "model": {"n": drawn}}).names == ("x",)
@@ -197,6 +212,23 @@ def test_states_come_from_the_newest_file_that_has_them(tmp_path: Path) -> None:
         (tmp_path / "experiment_state-2026-01-02.json").write_text(content)
         again = metadata_from_results(tmp_path, metric="loss", mode="max")
         assert again.tasks[0].counts() == metadata.tasks[0].counts()
+
+
+def test_a_failed_trial_that_was_replaced_does_not_count(tmp_path: Path) -> None:
+    """As `Tuner.restore(restart_errored=True)` writes it: a new record without the old trial."""
+    written(tmp_path, "crashed", {"x": 0.5}, [report(3.0)])
+    written(tmp_path, "good", {"x": 0.75}, [report(2.0)])
+    written(tmp_path, "new", {"x": 0.5}, [report(1.0)])
+    for day, states in ((1, {"crashed": 0.5, "good": 0.75}), (2, {"new": 0.5, "good": 0.75})):
+        trials = [
+            {"relative_logdir": name, "config": {"x": x}, "status": "TERMINATED"}
+            | ({"status": "ERROR"} if name == "crashed" else {})
+            for name, x in states.items()
+        ]
+        data = json.dumps({"trial_data": [[json.dumps(trial), "{}"] for trial in trials]})
+        (tmp_path / f"experiment_state-2026-01-0{day}_00-00-00.json").write_text(data)
+    task = metadata_from_results(tmp_path, metric="loss", mode="max").tasks[0]
+    np.testing.assert_array_equal(np.sort(task.values), [1.0, 2.0])
 
 
 def test_trials_without_files_have_the_last_reports_of_the_record(tmp_path: Path) -> None:

@@ -192,6 +192,13 @@ def test_without_metadata_the_space_is_inferred(tmp_path: Path) -> None:
         metadata_from_experiments(folder, metric="loss", space={"y": cs.uniform(0, 1)})
 
 
+def test_a_trial_whose_last_report_lacks_the_metric_counts_by_its_earlier_ones(tmp_path) -> None:
+    table = "loss,size,trial_id,config_x\n3,1,0,.5\n2,1,0,.5\n,1,0,.5\n"
+    folder = written(tmp_path / "old", table, {"metric_names": ["loss"]})
+    (trial,) = metadata_from_experiments(folder).tasks[0].trials()
+    assert (trial.value, trial.rungs) == (-2.0, {1.0: -3.0, 2.0: -2.0})
+
+
 def test_a_trial_that_was_paused_and_begins_again_counts_by_its_last_run(tmp_path: Path) -> None:
     """As Syne Tune wrote it of a script without checkpoints that ended earlier the second time."""
     table = "loss,epoch,trial_id,config_x\n1,1,0,.5\n2,2,0,.5\n3,3,0,.5\n8,1,0,.5\n9,2,0,.5\n"
