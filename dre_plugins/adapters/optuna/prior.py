@@ -6,7 +6,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
@@ -41,6 +40,7 @@ from dre_plugins.recommend.prior import (
     fits,
     yields_to_memory,
 )
+from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_BEFORE_TURNS
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
@@ -223,11 +223,20 @@ def _in_any_zone(moment: datetime) -> str:
     return f"{moment.minute % 15}:{moment.second}:{moment.microsecond}"
 
 
-@dataclass(frozen=True, slots=True)
 class StudyPrior:
     """Hold the prior of a study, or one for each objective."""
 
-    prior: LoadedPrior
+    def __init__(self, prior: LoadedPrior) -> None:
+        self.prior = prior
+        # By the names of the parameters.
+        self._summaries: dict[tuple[str, ...], str] = {}
+
+    def summary(self, space: SearchSpace, recommender: Recommender) -> str:
+        """Return a text about the parameters that are known; empty if none is."""
+        names = tuple(space.names)
+        if names not in self._summaries or not isinstance(self.prior, RecognisedPrior):
+            self._summaries[names] = recommender.prior_summary
+        return self._summaries[names]
 
     def usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return the priors of a list that share parameters with a search space.

@@ -73,9 +73,9 @@ class Suggestions:
         space, whole = conversion.learnt_space(search_space, others, history, ordered)
         space, counts = conversion.spanning(space, others, history)
         recommender = self._recommender(study, trial, space, self.reporter.stats, others)
-        known = recommender.prior_summary
+        text = self._prior_of(study, trial, space).summary(space, recommender)
         # Again only where the study shows new parameters.
-        self.reporter.log(study, known, known, logging.INFO)
+        self.reporter.log(study, text, text, logging.INFO)
         rows = [
             row for row, converted in enumerate(history) if converted.configuration and counts[row]
         ]
