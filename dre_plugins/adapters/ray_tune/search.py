@@ -101,11 +101,14 @@ class DRESearch(Searcher):
             None: 3 for the universal prior and 10 for the ensemble, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again, for noisy metrics. Then a
             finite space does not end the experiment.
+        failed: "model" multiplies expected improvements by the predicted probability of success,
+            "worst" ranks failed trials below all others, "ignore" leaves them out.
         stopped: How to count a trial that ended early, neither by returning nor by a limit in
             `RunConfig(stop={…})`. Ray does not tell whether a scheduler stopped it or a class
             reported `done=True`. "pruned" compares it with others at the iterations that it
             reported, as is right with a scheduler; "complete" takes its last value. If no
             other trial has got further, it is complete in either case.
+        settings: Expert settings, see `dre_plugins.Settings`.
         memory: Folder in which studies are recorded, see `AskTell`. With `past_results` the study
             is recorded but does not learn from the folder.
         valid: Rule that configurations must satisfy, see `AskTell`: a function of a configuration

@@ -59,6 +59,9 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         prior: What is known before the first trial: "auto" recognises common learners, "universal"
             does not, None is the ensemble alone, and a trained prior is given by its name, as a
             path or as a `dre_plugins.Prior`, see `AskTell`.
+        failed: "model" multiplies expected improvements by the predicted probability of success,
+            "worst" ranks failed trials below all others, "ignore" leaves them out.
+        settings: Expert settings, see `dre_plugins.Settings`.
         memory: See `AskTell`. Trials are recorded when they end, or with their reports at the end
             of the process if nothing says that they have ended. In a searcher that takes the
             class, nothing is recorded.
