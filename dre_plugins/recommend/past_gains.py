@@ -160,16 +160,17 @@ class PastGains:
             gains = gains * self._success(units)
         return np.asarray(self.weights @ gains)
 
-    def mean_with(self, log_improvements: torch.Tensor, units: Units) -> torch.Tensor:
+    def mean_with(self, log_improvements: Array, units: Units) -> Array:
         """Return logarithms of weighted means of gains and the study's improvements `[C]`.
 
         The study's weight grows with its trials; after `N_EQUAL` it is that of all past tasks.
         """
         of_past = self.weights.sum()
         of_study = max(LARGEST_WEIGHT, of_past * self._n_ended / N_EQUAL)
-        gains = torch.from_numpy(self.at(units)).log()
-        total = torch.logaddexp(log_improvements + math.log(of_study), gains)
-        return total - math.log(of_study + of_past)
+        with np.errstate(divide="ignore"):  # there may be nothing to gain
+            log_gains = np.log(self.at(units))
+        total = np.logaddexp(log_improvements + math.log(of_study), log_gains)
+        return np.asarray(total - math.log(of_study + of_past))
 
 
 class _PastProcesses:

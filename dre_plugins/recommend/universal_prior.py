@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from scipy.special import erfcx, ndtr
 
-from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
 from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space.base import Array, Units
@@ -27,6 +26,8 @@ from dre_plugins.universal.processes import PosteriorMeans, Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
 
 Network = Callable[..., tuple[Processes, torch.Tensor]]
+# From means and variances of processes to logarithms of what they expect, all `[H, C]`.
+Logs = Callable[[Array, Array], Array]
 
 # Candidates predicted at once: their covariances with 128 trials fit into a core's cache.
 BLOCK = 256
@@ -116,16 +117,27 @@ class Conditioned:
         expected: torch.Tensor = (self.log_weights.exp() * self.means(features)).sum(0)
         return expected
 
-    def log_improvements(self, features: torch.Tensor, best: float | torch.Tensor) -> torch.Tensor:
-        """Return logarithms of the improvement on a target that the mixture expects `[C]`."""
+    def log_mean(self, features: torch.Tensor, logs_of: Logs) -> Array:
+        """Return the logarithm of what the mixture expects at features `[C, D]`, `[C]`.
+
+        `logs_of` returns the logarithms of what each process expects.
+        """
         parts = []
         for part in features.split(BLOCK):
-            means, deviations = self.posterior(part)
-            of_processes = log_expected_improvement(means, deviations, best)
-            parts.append(torch.logsumexp(self.log_weights + of_processes, 0))
-        return torch.cat(parts)
+            means, variances = self.processes.posterior(part[None])
+            logs = logs_of(means[0].numpy(), variances[0].numpy())
+            parts.append(mixed(logs + self.log_weights.numpy())[0])
+        return np.concatenate(parts)
 
-    def differentiable_log_improvements(self, features: Array, best: float) -> tuple[Array, Array]:
+    def log_improvements(self, features: torch.Tensor, best: float | Array) -> Array:
+        """Return logarithms of the improvement on a target that the mixture expects `[C]`."""
+        return self.log_mean(
+            features, lambda means, variances: log_improvements(means, variances, best)[0]
+        )
+
+    def log_improvements_with_derivatives(
+        self, features: Array, best: float
+    ) -> tuple[Array, Array]:
         """Return `log_improvements`, and their derivatives by the features `[C, D]`."""
         means, variances, derivatives = self.differentiable(features)
         logs, by_mean, by_variance = log_improvements(means, variances, best)
@@ -133,10 +145,14 @@ class Conditioned:
         return total, derivatives(shares * by_mean, shares * by_variance)
 
 
-def log_improvements(means: Array, variances: Array, best: float) -> tuple[Array, Array, Array]:
+def log_improvements(
+    means: Array, variances: Array, best: float | Array
+) -> tuple[Array, Array, Array]:
     """Return ln(σ (φ(u) + u Φ(u))) with u = (μ − best) / σ, and its derivatives by μ and σ².
 
-    All are `[H, C]`. See `engine.acquisition.log_expected_improvement`.
+    This is the logarithm of the expected improvement, which still tells candidates apart where the
+    expected improvement underflows (Ament et al., 2023). Below u = −1 the difference of φ(u) and
+    −u Φ(u) is computed by the scaled complementary error function. All are `[..., C]`.
     """
     deviations = np.sqrt(variances)
     u = (means - best) / deviations
@@ -144,6 +160,7 @@ def log_improvements(means: Array, variances: Array, best: float) -> tuple[Array
     chance = ndtr(near)
     of_near = np.exp(-0.5 * np.square(near)) / math.sqrt(2.0 * math.pi) + near * chance
     scaled = math.sqrt(math.pi / 2.0) * erfcx(-far / math.sqrt(2.0))  # Φ / φ
+    # 1 + u Φ / φ falls as 1 / u², which replaces it where it is lost in rounding.
     of_far = np.where(far > -1e4, 1.0 + far * scaled, 1.0 / np.square(far))
     log_far = np.log(of_far) - 0.5 * np.square(far) - 0.5 * math.log(2.0 * math.pi)
     is_near = u > -1.0

@@ -55,8 +55,8 @@ class FittedEnsemble:
     def predictions(self, candidates: Units) -> torch.Tensor:
         """Return ranks and, in the last row, logarithms of `GainWeights` `[M + 1, C]`."""
         units = self.inputs.search.space.canonical(candidates)
-        log_weights = self.inputs.gain_weights.logs_at(units)[None]
-        return torch.cat([self.ranks(units), log_weights.float()])
+        log_weights = torch.from_numpy(self.inputs.gain_weights.logs_at(units)).float()
+        return torch.cat([self.ranks(units), log_weights[None]])
 
     def acquisition(
         self, predictions: torch.Tensor, incumbent: torch.Tensor | None, index: int = 0
@@ -70,7 +70,7 @@ class FittedEnsemble:
         """
         ranks, log_weights = predictions[:-1], predictions[-1]
         settings, gain_weights = self.inputs.settings, self.inputs.gain_weights
-        if incumbent is None and gain_weights.feasibility is not None:
+        if incumbent is None and gain_weights.constraints:
             incumbent = ranks.new_full((len(ranks),), self.n_reference)
             # Far from feasible trials probabilities underflow.
             log_weights = log_weights - log_weights.max()

@@ -20,7 +20,7 @@ from dre_plugins.recommend.proposers.gain import Gain, Samples
 from dre_plugins.recommend.proposers.processes import ProcessProposer
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.universal_prior import BLOCK
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Array, Units
 
 
 class HypervolumeProposer(ProcessProposer):
@@ -49,10 +49,10 @@ class HypervolumeProposer(ProcessProposer):
         front = targets[non_dominated(targets)]
         gain = Gain.beyond(front, self._targets, self._samples.directions)
 
-        def log_gains(features: torch.Tensor) -> torch.Tensor:
+        def log_gains(features: torch.Tensor) -> Array:
             parts = features.split(BLOCK)
             logs = [gain.logs(self._samples.of(self._objectives, part)) for part in parts]
-            return torch.from_numpy(np.concatenate(logs))
+            return np.concatenate(logs)
 
         return self._choose(request, log_gains, partial(self._rank, gain))
 

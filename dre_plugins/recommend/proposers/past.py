@@ -57,8 +57,8 @@ class PastProposer:
     def _predict(self, candidates: Units) -> torch.Tensor:
         """Return the gains of candidates `[1, C]`."""
         units = self._search.space.canonical(candidates)
-        gains = torch.from_numpy(self._gains.at(units))
-        return (gains * self._inputs.gain_weights.logs_at(units).exp())[None]
+        gains = self._gains.at(units) * np.exp(self._inputs.gain_weights.logs_at(units))
+        return torch.from_numpy(gains)[None]
 
     def _rank(self, units: Units) -> tuple[float, float | None]:
         """Return the mean rank of a candidate `[1, P]` over past tasks, and its deviation.

@@ -28,8 +28,6 @@ from dre_plugins.recommend.universal_prior import (
 from dre_plugins.space.base import Array, Mask, Units
 from dre_plugins.space.candidates import with_fixed
 
-WithDerivatives = Callable[[Array], tuple[Array, Array]]
-
 
 class ProcessProposer:
     """Hold the processes of each objective, and search the candidate of the largest improvement.
@@ -137,9 +135,9 @@ class ProcessProposer:
     def _choose(
         self,
         request: Request,
-        log_improvements: Callable[[torch.Tensor], torch.Tensor],
+        log_improvements: Callable[[torch.Tensor], Array],
         rank: Callable[[Units], tuple[float, float]],
-        with_derivatives: WithDerivatives | None = None,
+        with_derivatives: Callable[[Array], tuple[Array, Array]] | None = None,
     ) -> Choice:
         """Return the candidate of the largest improvement.
 
@@ -160,7 +158,7 @@ class ProcessProposer:
             logs = log_improvements(self._features(units))
             if past_gains is not None:
                 logs = past_gains.mean_with(logs, units)
-            return (logs + gain_weights.logs_at(units))[None]
+            return torch.from_numpy(logs + gain_weights.logs_at(units))[None]
 
         if self._pool is None or request.taken is None or request.branch is not None:
             elite = self._elite
@@ -192,7 +190,10 @@ class ProcessProposer:
         return self._search.table is None and is_read
 
     def _refined(
-        self, pool: CandidatePool, with_derivatives: WithDerivatives, fixed: Units
+        self,
+        pool: CandidatePool,
+        with_derivatives: Callable[[Array], tuple[Array, Array]],
+        fixed: Units,
     ) -> Units:
         """Return the best candidates of a pool, refined `[C, P]`."""
         order = np.argsort(-pool.predictions[0].numpy(), kind="stable")

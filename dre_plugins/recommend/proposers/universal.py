@@ -51,7 +51,7 @@ class UniversalProposer(ProcessProposer):
             request,
             partial(conditioned.log_improvements, best=best),
             self._rank,
-            partial(conditioned.differentiable_log_improvements, best=best),
+            partial(conditioned.log_improvements_with_derivatives, best=best),
         )
 
     @torch.inference_mode()
