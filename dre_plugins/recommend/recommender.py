@@ -200,6 +200,7 @@ class Recommender:
                 numbers,
                 rule,
                 fixed_units,
+                self.seed,
                 candidates,
                 is_whole,
                 is_evaluated,
@@ -237,7 +238,7 @@ class Recommender:
         """
         numbers = range(index, index + 1)
         evidence, free = self._evidence(history, index), self._fixed_units({})
-        batch = Batch(evidence, numbers, self.rule, free, candidates)
+        batch = Batch(evidence, numbers, self.rule, free, self.seed, candidates)
         return self._surrogates(batch, self.settings.device).fitted_ensemble()
 
     # ---- from a batch to choices
@@ -257,7 +258,7 @@ class Recommender:
             try:
                 surrogates = self._surrogates(batch, device)
                 choices = surrogates.choices()
-                if surrogates.contradicts_past_tasks:
+                if surrogates.inputs.contradicts_past_tasks:
                     self.stats["past_contradicted"] += len(batch.numbers)
                 return choices
             except Exception as error:
@@ -270,21 +271,17 @@ class Recommender:
         with _IMPORTING:
             if "torch" not in sys.modules:
                 self._logger.info("Importing torch for the first model, which takes some seconds.")
-            from dre_plugins.recommend.surrogates import Surrogates  # imports torch
+            from dre_plugins.recommend.inputs import ModelInputs  # imports torch
+            from dre_plugins.recommend.surrogates import Surrogates
 
+        settings = replace(self.settings, device=device)
         uses_past_tasks = schedule.uses_past_tasks(batch.numbers[0], self._rules)
-        return Surrogates(
-            batch,
-            self._rules,
-            priors=self._priors,
-            past_tasks=self._past_tasks if uses_past_tasks else (),
-            universal=self._universal,
-            settings=replace(self.settings, device=device),
-            seed=self.seed,
-        )
+        past_tasks = self._past_tasks if uses_past_tasks else ()
+        inputs = ModelInputs(batch, settings, self._priors, past_tasks, self._universal)
+        return Surrogates(inputs, self._rules)
 
     def _space_filling(self, batch: Batch, turn: Turn) -> list[Choice]:
-        filling = SpaceFilling(batch, self.seed)
+        filling = SpaceFilling(batch)
         seen = batch.seen()
         choices = []
         for number in batch.numbers:
