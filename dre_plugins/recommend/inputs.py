@@ -14,7 +14,8 @@ from dre_plugins.recommend.prior import UNIVERSAL, AlignedPrior, Universal
 from dre_plugins.recommend.requests import Batch
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.space.base import Array, Units
+from dre_plugins.recommend.sketch import sketched
+from dre_plugins.space.base import Array, Features, Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,11 @@ class ModelInputs:
     def reads_past(self) -> bool:
         """Whether what past tasks expect is a feature of the universal prior."""
         return self.past_gains is not None and schedule.reads_past_tasks(self.evidence)
+
+    def features(self, units: Units) -> Features:
+        """Return what untrained members read of canonical coordinates `[C, P]`, `[C, D]`."""
+        # Units are not snapped: observations outside the present range keep their place.
+        return sketched(self.evidence.space.features(units))
 
     def expected_features(self, units: Units) -> Array:
         """Return what trained priors or past tasks expect, as features, `[N, P]` -> `[N, A]`."""
