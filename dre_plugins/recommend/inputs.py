@@ -9,8 +9,7 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.gain_weights import GainWeights
 from dre_plugins.recommend.past_gains import PastGains
-from dre_plugins.recommend.past_tasks import PastTask
-from dre_plugins.recommend.prior import UNIVERSAL, AlignedPrior, Universal
+from dre_plugins.recommend.prior import UNIVERSAL, AlignedPrior, PastTask, Universal
 from dre_plugins.recommend.requests import Batch
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings

@@ -24,7 +24,7 @@ from dre_plugins.recommend.ensemble.expectation import log_ranks
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import abbreviated
 from dre_plugins.recommend.lists import has_failed
-from dre_plugins.recommend.past_tasks import PastTask
+from dre_plugins.recommend.prior import PastTask
 from dre_plugins.recommend.sketch import sketched
 from dre_plugins.recommend.universal_prior import Conditioned
 from dre_plugins.space.base import Array, Features, Mask, Units

@@ -19,16 +19,17 @@ from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
-from dre_plugins.recommend.past_tasks import PastTasksLike
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     LoadedPrior,
+    PastTasksLike,
     Portfolio,
     RecognisedPrior,
     Universal,
     UniversalFile,
     aligned,
     check_turns,
+    checked,
 )
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed, portfolio_trials
 from dre_plugins.recommend.requests import Batch, Choice, Request, stream
@@ -105,9 +106,8 @@ class Recommender:
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
         check_turns(prior, self.settings.preset)
-        self._prior = prior
-        self._n_objectives = n_objectives
-        self._priors = aligned(prior, space, n_objectives)
+        self._prior = prior = checked(prior, n_objectives)
+        self._priors = aligned(prior, space)
         self._past = prior if isinstance(prior, PastTasksLike) and space.n_parameters else None
         self._past_tasks = () if self._past is None else self._past.tasks_on(space)
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
@@ -136,10 +136,9 @@ class Recommender:
 
     @cached_property
     def _portfolio(self) -> Portfolio | None:
-        """Return the portfolio of a recognised learner, None without or for several objectives."""
-        if not isinstance(self._prior, RecognisedPrior) or self._n_objectives not in (None, 1):
-            return None
-        return self._prior.portfolio_on(self.space)
+        """Return the portfolio of a recognised learner, None without."""
+        prior = self._prior
+        return prior.portfolio_on(self.space) if isinstance(prior, RecognisedPrior) else None
 
     def suggest(
         self,
