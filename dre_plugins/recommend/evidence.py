@@ -20,8 +20,15 @@ from dre_plugins.recommend.constraints import (
     success_of,
 )
 from dre_plugins.recommend.imputation import joint_list
-from dre_plugins.recommend.lists import FAILED_RANK, TrialList, final_value, last_step, trial_lists
-from dre_plugins.recommend.noise import repetition_keys, without_noise
+from dre_plugins.recommend.lists import (
+    FAILED_RANK,
+    TrialList,
+    final_value,
+    last_step,
+    repetition_keys,
+    trial_lists,
+    without_noise,
+)
 from dre_plugins.recommend.pareto import scalarised_history, single_objective
 from dre_plugins.recommend.trials import (
     ConstraintState,

@@ -55,14 +55,14 @@ class PastGains:
         self._space, self._reference = evidence.space, evidence.space.canonical(reference)
         self._n_ended = evidence.n_ended
         self._parts = [_PastProcesses(task) for task in tasks]
+        self._signs = np.ones((len(tasks), 1))  # -1 for a task that is read the other way round
         expected, misranked = self._predicted(evidence.units), np.zeros(len(tasks))
         if evidence.can_rank:
             ranked, _ = evidence.joint_list
             shares, n_pairs = misranked_shares(expected[:, ranked.trials], ranked.ranks)
             is_reversed, misranked = judged(shares, n_pairs)
-            expected[is_reversed] *= -1.0
-            for place in np.flatnonzero(is_reversed):
-                self._parts[place].is_reversed = True
+            self._signs[is_reversed] = -1.0
+            expected *= self._signs
         # A failed trial has not shown what was to gain; failures are modelled, see `at`.
         self._models_failures = evidence.failed == "model"
         tried = [not (self._models_failures and has_failed(trial)) for trial in evidence.trials]
@@ -71,7 +71,7 @@ class PastGains:
         weights = LARGEST_WEIGHT * (1.0 - (misranked / MAX_MISRANKED) ** 2).clip(0.0)
         counts = np.flatnonzero(weights).tolist()
         self._parts = [self._parts[place] for place in counts]
-        self._best, self.weights = best[counts], weights[counts]
+        self._signs, self._best, self.weights = self._signs[counts], best[counts], weights[counts]
         # the last configurations, and what was expected of them: gains and the feature need both
         self._last: tuple[Units, Array] | None = None
 
@@ -84,7 +84,9 @@ class PastGains:
     def names(self) -> str | None:
         """Return the names of the tasks that count, those of the largest weight first."""
         order = np.argsort(-self.weights, kind="stable")
-        return abbreviated([self._parts[place].name for place in order]) or None
+        prefixes = np.where(self._signs[:, 0] < 0.0, "reversed ", "").tolist()
+        names = [prefixes[place] + self._parts[place].task.name for place in order]
+        return abbreviated(names) or None
 
     @property
     def favourites(self) -> Units:
@@ -92,7 +94,8 @@ class PastGains:
 
         Parameters that a task does not know have the median of those that know them.
         """
-        of_tasks = [part.task.best for part in self._parts if not part.is_reversed]
+        signs = zip(self._parts, self._signs[:, 0], strict=True)
+        of_tasks = [part.task.best for part, sign in signs if sign > 0.0]
         if not of_tasks:
             return np.empty((0, self._space.n_parameters))
         best = np.concatenate(of_tasks)
@@ -137,7 +140,7 @@ class PastGains:
     @torch.inference_mode()
     def _predicted(self, units: Units) -> Array:
         features = self._space.features(units)
-        return np.stack([part.expected(features) for part in self._parts])
+        return self._signs * np.stack([part.expected(features) for part in self._parts])
 
     @torch.inference_mode()
     def _success(self, units: Units) -> Array:
@@ -178,21 +181,14 @@ class _PastProcesses:
 
     def __init__(self, task: PastTask) -> None:
         self.task = task
-        self.is_reversed = False  # whether the task is read with the opposite sign
         self._values = _conditioned_on(task.features, task.values, task.ranks)
         if len(task.failed):
             succeeded = (~task.failed).astype(np.float64)
             self._successes = _conditioned_on(task.ended, succeeded, succeeded)
 
-    @property
-    def name(self) -> str:
-        """Return what the task is called in explanations."""
-        return f"reversed {self.task.name}" if self.is_reversed else self.task.name
-
     def expected(self, features: Features) -> Array:
         """Return the expected targets at features of the study's space `[C, D]`, `[C]`."""
-        expected = self._values.expected(self._read(features)).numpy()
-        return -expected if self.is_reversed else expected
+        return self._values.expected(self._read(features)).numpy()
 
     def success(self, features: Features) -> Array:
         """Return the probability of success at features of the study's space `[C, D]`, `[C]`."""

@@ -113,16 +113,15 @@ class Recommender:
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
         preset = self.settings.preset
         has_turns = get_preset(preset).universal_turns
-        # Skipped turns are reported if a preset without turns was given by its name; in a `Preset`
-        # of the user they are intended.
-        may_want = has_turns or isinstance(preset, str)
         self._rules = TurnRules(
             n_startup_trials=self.settings.n_startup_trials,
             has_prior=bool(self._priors),
             has_past_tasks=bool(self._past_tasks),
-            is_universal=prior is not None and may_want,
-            preset_turns=has_turns,
+            is_universal=prior is not None and has_turns,
         )
+        # Skipped turns are reported if a preset without turns was given by its name; in a `Preset`
+        # of the user they are intended.
+        self._skips_turns = prior is not None and not has_turns and isinstance(preset, str)
 
     @property
     def prior_summary(self) -> str:
@@ -368,10 +367,11 @@ class Recommender:
 
     def _count_skipped_turns(self, batch: Batch) -> None:
         """Count the turns that the universal prior misses by the preset; log the first one."""
-        if self._rules.preset_turns:
+        if not self._skips_turns:
             return
+        with_turns = replace(self._rules, is_universal=True)
         n_due = sum(
-            schedule.is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers
+            schedule.has_universal_turn(n, batch.evidence, with_turns) for n in batch.numbers
         )
         message = "The universal prior takes no turns, as the preset is the ensemble alone."
         if n_due:

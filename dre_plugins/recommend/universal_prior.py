@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from scipy.special import erfcx, ndtr
 
+from dre_plugins.recommend.imputation import largest_of
 from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
 from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space.base import Array, Units
@@ -183,7 +184,7 @@ def possible_targets(values: Array, ranks: Array) -> tuple[Targets, ...]:
     low, high = finite.min(), finite.max()
     clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
     # Divided by the largest first, as sums and squares of 1e300 overflow.
-    scaled = clipped / max(abs(low), abs(high), np.finfo(np.float64).tiny)
+    scaled = clipped / largest_of(values)
     both = both_targets(torch.from_numpy(ranks), torch.from_numpy(scaled))
     # Values alone do not tell a failure from the worst trial, nor pruned trials from each other.
     is_told_by_values = len(np.unique(scaled)) == len(np.unique(ranks))
