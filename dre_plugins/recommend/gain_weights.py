@@ -25,7 +25,7 @@ from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.universal_prior import Conditioned, network_for, process_features
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.universal.derivatives import mixed
+from dre_plugins.universal.derivatives import logsumexp_and_shares
 from dre_plugins.universal.targets import standardised
 
 # Fewer costs than these predict nothing.
@@ -34,7 +34,8 @@ MIN_COSTS = 3
 SHARPNESS = 10.0
 # Violations are clipped at this multiple of their typical size; infinite ones, too.
 OUTLYING = 1000.0
-# To bound the time: most trials read for all constraints together, and fewest for each.
+# To bound the time: most trials read for all constraints together, and fewest for each
+# (lab/2026-11-24-many-constraints.md).
 MAX_ENTRIES = 384
 MIN_LENGTH = 32
 
@@ -170,7 +171,7 @@ class ConstraintModel:
         logs = log_ndtr(margins)
         # The slope of ln Φ is φ / Φ.
         slopes = np.exp(-0.5 * np.square(margins) - logs) / math.sqrt(2.0 * math.pi)
-        total, shares = mixed(logs + self.conditioned.log_weights.numpy())
+        total, shares = logsumexp_and_shares(logs + self.conditioned.log_weights.numpy())
         by_margin = shares * slopes / deviations
         return total, derivatives(by_margin, -0.5 * margins * by_margin / deviations)
 

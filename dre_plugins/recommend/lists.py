@@ -23,7 +23,8 @@ from dre_plugins.space.seen import groups
 MAX_RUNG_LISTS = 4
 
 # Largest number of fantasies, the pending trials that a model is fitted to at their predicted
-# outcomes: without a bound, the time of a suggestion would grow with the number of running trials.
+# outcomes: without a bound, the time of a suggestion would grow with the number of running trials
+# (lab/2026-11-23-costs.md).
 MAX_FANTASIES = 64
 
 # Dense rank of all failed trials, below every value.

@@ -33,7 +33,8 @@ from dre_plugins.universal.file import load_network
 # Share of the pairs of trials that a past task orders otherwise from which on it does not count:
 # that of a random order.
 MAX_MISRANKED = 0.5
-# Weight of the study itself, and of a past task that orders all of its trials as they are.
+# Weight of the study itself, and of a past task that orders all of its trials as they are: the
+# largest value of Epanechnikov's kernel.
 LARGEST_WEIGHT = 0.75
 # Mean share of misranked pairs above which past tasks may be read with the opposite sign, and how
 # many pairs then count as ordered rightly beside those of the study, so that few pairs do not
@@ -67,7 +68,6 @@ class PastGains:
         self._models_failures = evidence.failed == "model"
         tried = [not (self._models_failures and has_failed(trial)) for trial in evidence.trials]
         best = expected[:, tried].max(axis=1, keepdims=True, initial=-np.inf)
-        # Epanechnikov's kernel
         weights = LARGEST_WEIGHT * (1.0 - (misranked / MAX_MISRANKED) ** 2).clip(0.0)
         counts = np.flatnonzero(weights).tolist()
         self._parts = [self._parts[place] for place in counts]
@@ -181,10 +181,11 @@ class _PastProcesses:
 
     def __init__(self, task: PastTask) -> None:
         self.task = task
-        self._values = _conditioned_on(task.features, task.values, task.ranks)
+        read, values, ranks = task.features, task.values, task.ranks
+        self._values = _conditioned_on(read.tobytes(), values.tobytes(), ranks.tobytes())
         if len(task.failed):
-            succeeded = (~task.failed).astype(np.float64)
-            self._successes = _conditioned_on(task.ended, succeeded, succeeded)
+            succeeded = (~task.failed).astype(np.float64).tobytes()
+            self._successes = _conditioned_on(task.ended.tobytes(), succeeded, succeeded)
 
     def expected(self, features: Features) -> Array:
         """Return the expected targets at features of the study's space `[C, D]`, `[C]`."""
@@ -204,14 +205,13 @@ class _PastProcesses:
         return torch.from_numpy(sketched(features[:, self.task.columns])).double()
 
 
-def _conditioned_on(features: Features, values: Array, ranks: Array) -> Conditioned:
-    """Return the processes of trials with features `[N, D]`, see `Conditioned.on`."""
-    return _of_content(*(array.tobytes() for array in (features, values, ranks)))
-
-
 # By content, as tasks are expressed in the search space anew for each suggestion of Optuna.
 @lru_cache(maxsize=256)
-def _of_content(features: bytes, values: bytes, ranks: bytes) -> Conditioned:
+def _conditioned_on(features: bytes, values: bytes, ranks: bytes) -> Conditioned:
+    """Return the processes of trials with the content of `[N, D]`, `[N]` and `[N]`.
+
+    See `Conditioned.on`.
+    """
     order, of_trials = np.frombuffer(ranks).copy(), np.frombuffer(values).copy()
     inputs = np.frombuffer(features, dtype=np.float32).reshape(len(order), -1)
     tensor = torch.from_numpy(inputs.astype(np.float64))

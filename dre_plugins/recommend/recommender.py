@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("dre_plugins")
 
 # Each of the first suggestions of a batch has a fit. Later ones share a fit, this many at a time,
-# because the cost of a fit grows with the number of fantasies.
+# because the cost of a fit grows with the number of fantasies (lab/2026-11-23-costs.md).
 N_TOGETHER = 16
 
 # Of threads that need torch at the same time, one says so and imports it.

@@ -79,7 +79,8 @@ EXPLORATION_EVERY = 3
 # A contrast is a trial that the trained prior ranks behind this share of the reference. Without
 # contrasts, agreement of prior and trials is chance, as all trials are near its favourites.
 CONTRAST_SHARE = 0.3
-# Numbers of trials at which one more contrast is due.
+# Numbers of trials at which one more contrast is due; they cost a good prior little
+# (docs/decisions/trust.md).
 CONTRASTS_DUE = (2, 5, 12)
 # Contrasts that are due once the prior is distrusted: the study has seen little but the prior's
 # favourites and needs as many as a start-up design has.

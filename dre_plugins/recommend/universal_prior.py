@@ -21,7 +21,7 @@ from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import is_mostly_around_zero
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.universal.derivatives import DifferentiablePosterior, mixed
+from dre_plugins.universal.derivatives import DifferentiablePosterior, logsumexp_and_shares
 from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import PosteriorMeans, Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
@@ -127,7 +127,7 @@ class Conditioned:
         for part in features.split(BLOCK):
             means, variances = self.processes.posterior(part[None])
             logs = logs_of(means[0].numpy(), variances[0].numpy())
-            parts.append(mixed(logs + self.log_weights.numpy())[0])
+            parts.append(logsumexp_and_shares(logs + self.log_weights.numpy())[0])
         return np.concatenate(parts)
 
     def log_improvements(self, features: torch.Tensor, best: float | Array) -> Array:
@@ -142,7 +142,7 @@ class Conditioned:
         """Return `log_improvements`, and their derivatives by the features `[C, D]`."""
         means, variances, derivatives = self.differentiable(features)
         logs, by_mean, by_variance = log_improvements(means, variances, best)
-        total, shares = mixed(logs + self.log_weights.numpy())
+        total, shares = logsumexp_and_shares(logs + self.log_weights.numpy())
         return total, derivatives(shares * by_mean, shares * by_variance)
 
 

@@ -21,7 +21,8 @@ from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.base import Array, Units
 
 # Trust is Φ((agreement - EXPECTED) / error + BENEFIT): .93 for a prior whose agreement with the
-# trials (Kendall's tau) is EXPECTED, and less the more standard errors it lies below.
+# trials (Kendall's tau) is EXPECTED, and less the more standard errors it lies below
+# (docs/decisions/trust.md has what good and bad priors get).
 EXPECTED = 0.2
 BENEFIT = 1.5
 

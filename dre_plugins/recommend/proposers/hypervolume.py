@@ -24,11 +24,13 @@ from dre_plugins.recommend.universal_prior import BLOCK, Conditioned
 from dre_plugins.space.base import Array, Positions
 from dre_plugins.space.candidates import sobol
 
+# Samples of each prediction, all of which are compared with the front: time is in proportion.
 N_SAMPLES = 128
 # Below this share of the hypervolume between reference point and ideal point, gains fade out
 # instead of being 0, so that candidates without any are ordered, too.
 SOFTNESS = 1e-3
-# The reference point is beyond the worst value of each objective by this share of its range.
+# The reference point is beyond the worst value of each objective by this share of its range
+# (lab/2026-11-28-several-objectives.md).
 MARGIN = 0.1
 
 
