@@ -21,8 +21,8 @@ from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.space.base import Mask, Units
 from dre_plugins.space.search_space import SearchSpace
 
-# Smallest number of trials without improvement after which a branch is beaten; fewer left good
-# branches out (lab/2026-11-23-branches.md).
+# Smallest number of trials without improvement after which a branch is beaten
+# (lab/2026-11-23-branches.md).
 MIN_PATIENCE = 3
 
 

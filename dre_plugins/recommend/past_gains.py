@@ -143,11 +143,6 @@ class PastGains:
         return self._signs * np.stack([part.expected(features) for part in self._parts])
 
     @torch.inference_mode()
-    def _success(self, units: Units) -> Array:
-        """Return the probability of success that each task expects `[T, C]`."""
-        features = self._space.features(units)
-        return np.stack([part.success(features) for part in self._parts])
-
     def at(self, units: Units) -> Array:
         """Return the weighted sum of gains at canonical coordinates `[C, P]`, `[C]`.
 
@@ -160,7 +155,8 @@ class PastGains:
         else:
             gains = self.expected(units) - self._of_reference.min(axis=1, keepdims=True)
         if self._models_failures and any(len(part.task.failed) for part in self._parts):
-            gains = gains * self._success(units)
+            features = self._space.features(units)
+            gains = gains * np.stack([part.success(features) for part in self._parts])
         return np.asarray(self.weights @ gains)
 
     def mean_with(self, log_improvements: Array, units: Units) -> Array:
