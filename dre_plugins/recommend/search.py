@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -97,7 +97,7 @@ class CandidateSearch:
         """Return the points `[K, P]` that ranks are taken against: the table, or spread ones."""
         if self.table is not None:
             return self.table
-        return self._sobol_reference(self.seed)
+        return self.space.canonical(_points(self.space.n_parameters, N_REFERENCE, self.seed))
 
     @property
     def some_reference(self) -> Units:
@@ -212,12 +212,10 @@ class CandidateSearch:
 
     @cached_property
     def _min_distance(self) -> float:
-        spread = self._sobol_reference(0) if self.table is None else self.table
+        spread = self.table
+        if spread is None:
+            spread = self.space.canonical(_points(self.space.n_parameters, N_REFERENCE, 0))
         return min_distance(self.space.features(spread[:N_REFERENCE]))
-
-    def _sobol_reference(self, seed: int) -> Units:
-        rng = np.random.default_rng(seed)
-        return self.space.canonical(sobol(self.space.n_parameters, N_REFERENCE, rng))
 
     def _first_new(
         self, pool: Units, values: torch.Tensor, seen: Seen, steps: Sequence[float]
@@ -239,6 +237,12 @@ class CandidateSearch:
         if len(elite):
             units = np.concatenate([spread, self.rule.children(elite, N_CHILDREN, rng, fixed)])
         return units, len(spread)
+
+
+# Kept, as every suggestion of a study asks for the same, which takes a millisecond to draw.
+@lru_cache(maxsize=8)
+def _points(n_parameters: int, n: int, seed: int) -> Units:
+    return sobol(n_parameters, n, np.random.default_rng(seed))
 
 
 def evolved(
