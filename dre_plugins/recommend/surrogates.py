@@ -25,13 +25,7 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Units
 from dre_plugins.space.seen import Seen
 
-# The proposer of each turn; the ensemble has all others.
-SERVED_BY: Mapping[Turn, Purpose] = {
-    "random": "space-filling",
-    "contrast": "space-filling",
-    "universal-prior": "universal-prior",
-    "past-studies": "past-studies",
-}
+# The ensemble has all turns but those of another model's name, and those of space-filling points.
 MODELS: Mapping[Purpose, Callable[[ModelInputs, np.random.Generator], Proposer]] = {
     "ensemble": EnsembleProposer,
     "universal-prior": UniversalProposer,
@@ -69,10 +63,6 @@ class Surrogates:
                 choice = proposer.propose(request)
                 if request.branch is not None and not choice.is_new:
                     choice = proposer.propose(replace(request, branch=None))
-                if request.turn == "contrast":  # the explanation names the prior that is tested
-                    weight = self.inputs.expectation.prior_weight
-                    explanation = replace(choice.explanation, prior_weight=weight)
-                    choice = replace(choice, explanation=explanation)
                 choices.append(choice)
                 new = batch.evidence.space.canonical(choice.units[None])
                 chosen = np.concatenate([chosen, new])
@@ -135,9 +125,13 @@ class Surrogates:
 
     def _proposer(self, turn: Turn) -> Proposer | SpaceFilling:
         """Return the proposer of a turn, fitted; it knows all pending trials as fantasies."""
-        name = SERVED_BY.get(turn, "ensemble")
-        if name == "space-filling":
+        if turn == "random":
             return SpaceFilling(self._batch)
+        if turn == "contrast":
+            return SpaceFilling(self._batch, self.inputs.expectation.prior_weight)
+        name: Purpose = "ensemble"
+        if turn == "universal-prior" or turn == "past-studies":
+            name = turn
         if name not in self._proposers:
             self._proposers[name] = MODELS[name](self.inputs, self._stream(name))
         proposer = self._proposers[name]

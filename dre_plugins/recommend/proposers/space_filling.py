@@ -31,6 +31,7 @@ class SpaceFilling:
     """Propose configurations that fill a space."""
 
     batch: Batch
+    prior_weight: float | None = None  # of the prior that a contrast tests, for the explanation
 
     def propose(self, request: Request) -> Choice:
         """Return the Sobol point of the suggestion's number, or another one if that was tried."""
@@ -39,7 +40,8 @@ class SpaceFilling:
             if units is not None:
                 return Choice(units, True, of_portfolio(self.batch.learner))
         units, is_new = self._point(request.index, request.seen, request.fixed)
-        return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
+        source = request.turn if is_new else "exhausted"
+        return Choice(units, is_new, Explanation(source, prior_weight=self.prior_weight))
 
     def _portfolio_point(self, request: Request) -> Units | None:
         """Return a point of the portfolio `[P]`; None if it was tried, or breaks the rule."""
