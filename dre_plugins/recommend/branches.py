@@ -78,6 +78,14 @@ def is_within(units: Units, branch: Units) -> Mask:
     return np.asarray((units[:, is_set] == branch[is_set]).all(axis=1))
 
 
+def preferring(branch: Units | None, units: Units, eligible: Mask) -> Mask:
+    """Return which eligible trials `[N]` lie in a branch `[P]`, all eligible ones if none does."""
+    if branch is None:
+        return eligible
+    within: Mask = eligible & is_within(units, branch)
+    return within if within.any() else eligible
+
+
 def _branches(
     space: SearchSpace, column: int, places: Units, values: Units, has_ended: Mask
 ) -> list[_Branch]:

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 
 from dre_plugins.engine.ranks import ranks_against
-from dre_plugins.recommend.branches import is_within
+from dre_plugins.recommend.branches import preferring
+from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.lists import FAILED_RANK, dense_ranks, select_fantasies
@@ -31,7 +32,7 @@ from dre_plugins.recommend.universal_prior import (
     process_features,
     with_broken,
 )
-from dre_plugins.space.base import Array, Units
+from dre_plugins.space.base import Array, Mask, Units
 from dre_plugins.space.candidates import with_fixed
 
 # Gauss-Hermite quadrature of three nodes: standardised deviations from the mean, and weights.
@@ -65,6 +66,23 @@ class Improvement:
         return float(mean), float(spread)
 
 
+def objectives_of(evidence: Evidence) -> tuple[list[tuple[Array, Array]], Mask]:
+    """Return values and dense ranks `[N]` of each objective, and which trials are the best `[N]`.
+
+    The trials are those of the joint list, and the best ones may be the incumbent. With several
+    objectives these are the ones on the Pareto front.
+    """
+    ranked, values = evidence.joint_list
+    is_best = evidence.may_be_incumbent_in(ranked)
+    if evidence.n_objectives == 1:
+        return [(values, ranked.ranks)], is_best
+    values = evidence.objective_values(ranked.trials)
+    is_best = is_best & ~np.isnan(values).any(axis=1)
+    is_best[is_best] = non_dominated(values[is_best])
+    ranks = (np.nan_to_num(dense_ranks(column), nan=FAILED_RANK) for column in values.T)
+    return [*zip(values.T, ranks, strict=True)], is_best
+
+
 class UniversalProposer:
     """Propose the candidate of the largest expected improvement under the universal prior.
 
@@ -77,24 +95,15 @@ class UniversalProposer:
         self._inputs, self._search, self._rng = inputs, inputs.search, rng
         evidence, self._space = inputs.evidence, inputs.evidence.space
         self._is_single = evidence.n_objectives == 1
-        ranked, values = evidence.joint_list
-        is_best = eligible = evidence.may_be_incumbent_in(ranked)
-        objectives = [(values, ranked.ranks)]
-        if not self._is_single:
-            values = evidence.objective_values(ranked.trials)
-            is_best = eligible & ~np.isnan(values).any(axis=1)
-            is_best[is_best] = non_dominated(values[is_best])
-            objectives = [
-                (column, np.nan_to_num(dense_ranks(column), nan=FAILED_RANK))
-                for column in values.T
-            ]
+        ranked, _ = evidence.joint_list
+        objectives, is_best = objectives_of(evidence)
         observed = evidence.units[ranked.trials]
         self._reference = self._search.reference_with(observed)
         self._elite = observed[np.lexsort([-ranked.ranks, ~is_best])[:N_PARENTS]]
         self._units = with_broken(observed, self._search.rule, self._elite, rng)
         n_broken = len(self._units) - len(observed)
-        # which trials may be the incumbent
-        self._eligible = np.append(eligible, np.zeros(n_broken, dtype=np.bool_))
+        may_be_incumbent = evidence.may_be_incumbent_in(ranked)
+        self._eligible = np.append(may_be_incumbent, np.zeros(n_broken, dtype=np.bool_))
         features = self._features(self._units)
         network = network_for(self._space, inputs.universal)
         self._objectives = [
@@ -196,10 +205,7 @@ class UniversalProposer:
         In a branch these are trials of that branch, if there are any. With given values they are
         the expectations of trials that are moved to these values.
         """
-        eligible = self._eligible
-        if request.branch is not None:
-            within = eligible & is_within(self._units, request.branch)
-            eligible = within if within.any() else eligible
+        eligible = preferring(request.branch, self._units, self._eligible)
         if not np.isnan(request.fixed).all():
             moved = with_fixed(self._units[eligible], request.fixed)
             return self._expected(self._space.canonical(moved))
