@@ -23,15 +23,13 @@ from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.derivatives import DifferentiablePosterior, logsumexp_and_shares
 from dre_plugins.universal.file import load_network
-from dre_plugins.universal.processes import PosteriorMeans, Processes
+from dre_plugins.universal.processes import BLOCK, PosteriorMeans, Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
 
 Network = Callable[..., tuple[Processes, torch.Tensor]]
 # From means and variances of processes to logarithms of what they expect, all `[H, C]`.
 Logs = Callable[[Array, Array], Array]
 
-# Candidates predicted at once: their covariances with 128 trials fit into a core's cache.
-BLOCK = 256
 # From MIN_TRIALS trials on, some configurations that break the rule count as failed trials:
 # N_BROKEN of N_MUTANTS mutants of the N_FAVOURED best trials. Without them the prior may expect an
 # optimum beyond the border of the rule, and the search stays on the border. The ensemble does not
@@ -106,12 +104,9 @@ class Conditioned:
         return DifferentiablePosterior(self.processes)
 
     @cached_property
-    def _means(self) -> PosteriorMeans:
+    def means(self) -> PosteriorMeans:
+        """Return what predicts the means of all processes `[H, C]`, fast."""
         return PosteriorMeans(self.processes)
-
-    def means(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the means of all processes `[H, C]`."""
-        return torch.cat([self._means(part) for part in features.split(BLOCK)], -1)
 
     def expected(self, features: torch.Tensor) -> torch.Tensor:
         """Return the mean of the mixture `[C]`."""

@@ -20,9 +20,10 @@ import torch
 from scipy.special import ndtri
 
 from dre_plugins.engine.ranks import ranks_against
-from dre_plugins.recommend.universal_prior import BLOCK, Conditioned
+from dre_plugins.recommend.universal_prior import Conditioned
 from dre_plugins.space.base import Array, Positions
 from dre_plugins.space.candidates import sobol
+from dre_plugins.universal.processes import BLOCK
 
 # Samples of each prediction, all of which are compared with the front: time is in proportion.
 N_SAMPLES = 128
