@@ -6,7 +6,7 @@ acquisition is the weighted mean of these gains and of the improvement that the 
 processes expect, the transfer acquisition function of Wistuba, Schilling and Schmidt-Thieme
 ("Scalable Gaussian process-based transfer surrogates for hyperparameter optimization", Machine
 Learning 2018). As the study tries what was good in the past, the gains vanish, and a past task
-that orders the trials otherwise has no weight, or is read with the opposite sign, see `judged`.
+that orders the trials otherwise has no weight, or is read with the opposite sign, see `reversals`.
 What past tasks expect together is a feature of the study's own processes for some trials, see
 `schedule`: where there is nothing to gain, it tells what is bad.
 
@@ -61,7 +61,7 @@ class PastGains:
         if evidence.can_rank:
             ranked, _ = evidence.joint_list
             shares, n_pairs = misranked_shares(expected[:, ranked.trials], ranked.ranks)
-            is_reversed, misranked = judged(shares, n_pairs)
+            is_reversed, misranked = reversals(shares, n_pairs)
             self._signs[is_reversed] = -1.0
             expected *= self._signs
         # A failed trial has not shown what was to gain; failures are modelled, see `at`.
@@ -231,7 +231,7 @@ def misranked_shares(expected: Array, ranks: Array) -> tuple[Array, int]:
     return np.asarray(is_misranked.sum(axis=1) / max(len(signs), 1)), len(signs)
 
 
-def judged(misranked: Array, n_pairs: int) -> tuple[Mask, Array]:
+def reversals(misranked: Array, n_pairs: int) -> tuple[Mask, Array]:
     """Return which past tasks are read with the opposite sign `[T]`, and what they misrank `[T]`.
 
     If past tasks on average order most pairs of trials otherwise, as those of another metric may,

@@ -9,7 +9,7 @@ from small_spaces import PLANE, Value, history_of, sphere
 
 from dre_plugins.recommend import Trial, TrialState, past_gains
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.past_gains import LARGEST_WEIGHT, PastGains, judged, misranked_shares
+from dre_plugins.recommend.past_gains import LARGEST_WEIGHT, PastGains, misranked_shares, reversals
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer.metadata import Task
@@ -74,7 +74,7 @@ def test_shares_of_misranked_pairs(expected, ranks, shares, n_pairs) -> None:
 def test_tasks_that_order_most_pairs_otherwise_are_reversed(
     misranked, n_pairs, is_reversed, left
 ) -> None:
-    found, shares = judged(np.array(misranked), n_pairs)
+    found, shares = reversals(np.array(misranked), n_pairs)
     assert found.tolist() == is_reversed and shares == pytest.approx(left)
 
 
