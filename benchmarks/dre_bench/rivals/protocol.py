@@ -156,8 +156,8 @@ def log_expected_improvement(mean: Tensor, deviation: Tensor, best: Tensor | flo
         deviation: Predicted standard deviations `[C]`, which may be 0.
         best: The value to improve on.
     """
-    variances = deviation.clamp_min(1e-9).square().numpy()
-    return torch.from_numpy(log_improvements(mean.numpy(), variances, float(best))[0])
+    means, variances = mean.detach().numpy(), deviation.detach().clamp_min(1e-9).square().numpy()
+    return torch.from_numpy(log_improvements(means, variances, float(best))[0])
 
 
 def past_tables(past: PastTasks, n_columns: int | None = None) -> list[Table]:
