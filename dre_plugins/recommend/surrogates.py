@@ -6,7 +6,7 @@ first proposes.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,18 +33,14 @@ MODELS: Mapping[Purpose, Callable[[ModelInputs, np.random.Generator], Proposer]]
 }
 
 
-@dataclass(eq=False)
 class Surrogates:
     """Make the choices of a batch; a proposer is fitted on first use.
 
     A fit that diverges raises a FittingError.
     """
 
-    inputs: ModelInputs
-    rules: TurnRules
-
-    def __post_init__(self) -> None:
-        self._batch = self.inputs.batch
+    def __init__(self, inputs: ModelInputs, rules: TurnRules) -> None:
+        self.inputs, self._rules, self._batch = inputs, rules, inputs.batch
         self._proposers: dict[Purpose, Proposer] = {}
         pending = self._batch.evidence.pending
         self._pending = [pending] if len(pending) else []
@@ -81,7 +77,7 @@ class Surrogates:
     def _request(self, number: int, seen: Seen, chosen: Units) -> Request:
         batch, branch = self._batch, self._branch(number, chosen)
         is_free = branch is None and bool(np.isnan(batch.fixed).all())
-        rules = self.rules
+        rules = self._rules
         if self.inputs.contradicts_past_tasks:
             rules = replace(rules, has_past_tasks=False)
         turn = schedule.proposer_for(
