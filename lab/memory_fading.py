@@ -30,7 +30,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from dre_plugins import DRESampler, Memory, MetaDataset, Prior
 from dre_plugins.adapters.optuna import prior as adapter
-from dre_plugins.recommend.ensemble.trust import agreement
+from dre_plugins.recommend.ensemble.expectation import agreement
 from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import SearchSpace

@@ -26,7 +26,7 @@ FIRST = 10  # from this trial on, turns are learnt
 WINDOW = 10  # of so many trials of each proposer
 LEAST = 0.25  # share of each proposer
 FUNCTIONS = {"branches": 2, "mixed": 2, "hartmann6": 2, "levy8": 2, "ackley5": 1, "rosenbrock5": 1}
-FIXED = schedule.is_universal_due
+FIXED = schedule.has_universal_turn
 
 
 def succeeded(values: list[float]) -> list[bool]:
@@ -68,7 +68,7 @@ def values_of(
     scenario: Scenario, task: int, seed: int, n_trials: int, is_learnt: bool
 ) -> list[float]:
     """Return the values of a study."""
-    schedule.is_universal_due = learnt if is_learnt else FIXED
+    schedule.has_universal_turn = learnt if is_learnt else FIXED
     sampler = DRESampler(seed=seed, prior="universal")
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)

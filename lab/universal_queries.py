@@ -36,7 +36,7 @@ from dre_bench.universal.training import (
     validated,
     validation_lessons,
 )
-from dre_plugins.engine.acquisition import log_expected_improvement
+from dre_plugins.recommend.universal_prior import log_improvements
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 AT = (300, 600, 1000, 1500, 2500, 4000, 6000)
@@ -63,7 +63,8 @@ def asked(
     processes, weights = prior(lesson.features.to(device), targets)
     means, variances = processes.posterior(lesson.queries.to(device))
     best = targets.amax(1).double()[:, None, None]
-    gains = weights[..., None] + log_expected_improvement(means, variances.sqrt(), best)
+    logs, _, _ = log_improvements(means.numpy(), variances.numpy(), best)
+    gains = weights[..., None] + torch.from_numpy(logs)
     chosen = torch.nan_to_num(torch.logsumexp(gains, 1), -1e9).topk(N_CHOSEN, 1).indices.cpu()
     n_tasks, n_pool = lesson.answers.shape
     half, n_others = n_pool // 2, (N_QUERIES - N_CHOSEN) // 2

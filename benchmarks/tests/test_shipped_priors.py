@@ -13,7 +13,7 @@ from dre_bench.samplers import SHIPPED_PRIORS
 from dre_bench.tasks import TaskSample, load_extract
 from dre_plugins import Prior
 from dre_plugins.engine import PRESETS
-from dre_plugins.recommend.ensemble.mixture import Mixture, Part
+from dre_plugins.recommend.ensemble.mixture import Members, Mixture
 
 SCENARIOS = {name: scenario for scenario, name in SHIPPED_PRIORS.items()}
 
@@ -45,7 +45,7 @@ def test_a_shipped_prior_has_not_seen_the_test_tasks(name):
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_shipped_prior_ranks_configurations_of_new_tasks(name):
     prior = Prior.load(name)
-    part = Part(prior.ensemble, prior.space.features, PRESETS["default"].from_prior)
+    part = Members(prior.ensemble, prior.space.features, PRESETS["default"].from_prior)
     agreements, places = [], []
     for sample in samples_of(name):
         units = prior.space.to_units(configurations_of(sample))

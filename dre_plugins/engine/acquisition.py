@@ -56,24 +56,6 @@ def log_rank_expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
     return expected_improvement(LOG_RANK_SCALE * ranks.log(), LOG_RANK_SCALE * incumbent.log())
 
 
-def log_expected_improvement(mean: Tensor, deviation: Tensor, best: float | Tensor) -> Tensor:
-    """Return the logarithm of the expected improvement of values on the best one `[..., C]`.
-
-    The logarithm still tells candidates apart where the expected improvement underflows (Ament et
-    al., 2023). Below u = −1 the difference of φ(u) and −u Φ(u) is computed by the scaled
-    complementary error function. `mean` and `deviation`, above 0, are those of the candidates
-    `[..., C]`; larger is better.
-    """
-    u = (mean - best) / deviation
-    near, far = u.clamp_min(-1.0), u.clamp_max(-1.0)
-    log_near = (normal_density(near) + near * _normal_cdf(near)).log()
-    tail = far * math.sqrt(math.pi / 2.0) * torch.special.erfcx(-far / math.sqrt(2.0))
-    # 1 + tail falls as 1 / u², which replaces it where it is lost in rounding.
-    share = torch.where(far > -1e4, 1.0 + tail, far.square().reciprocal())
-    log_far = -0.5 * far.square() - 0.5 * math.log(2.0 * math.pi) + share.log()
-    return torch.where(u > -1.0, log_near, log_far) + deviation.log()
-
-
 def probability_of_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
     """Return the probability `[C]` that a candidate ranks before the incumbent."""
     mean, spread = rank_statistics(ranks)

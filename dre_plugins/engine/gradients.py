@@ -84,9 +84,10 @@ class FitGradient:
 
 
 class _PerceptronGradient:
-    """Apply stacked layers `prefix.0`, `prefix.1`, … to rows, and take their gradient back.
+    """Apply stacked layers as `scorers.perceptron` does, and take their gradient back.
 
-    Rows are inputs `[M, R, in]`; further inputs of the first layer are the caller's.
+    The layers are `prefix.0`, `prefix.1`, …; rows are inputs `[M, R, in]`, and further inputs of
+    the first layer are the caller's.
     """
 
     def __init__(self, flat: FlatParameters, prefix: str, rows: Tensor, activation: str) -> None:
@@ -149,7 +150,7 @@ class _PerceptronGradient:
 
 
 class _ContextGradient:
-    """Apply the Deep Set ρ(mean φ(x, y)) to support sets, and take its gradient back.
+    """Apply the Deep Set as `scorers.context_vectors` does, and take its gradient back.
 
     The shapes of `features`, `quantiles` and `support` are those of `FitGradient`.
     """

@@ -17,7 +17,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.pareto import single_objective
-from dre_plugins.recommend.prior import GivenPrior, check_count
+from dre_plugins.recommend.prior import GivenPrior, checked
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, feasible
@@ -61,8 +61,7 @@ class Fitted:
         require(is_study, "study", study, "a study of Optuna, or an AskTell")
         n_objectives = len(study.directions)
         chosen = _chosen_objective(n_objectives, objective)
-        loaded = prior_from(prior)
-        check_count(loaded, n_objectives)
+        loaded = checked(prior_from(prior), n_objectives)
         if isinstance(loaded, tuple):
             loaded = loaded[chosen]
         self.space, begun = _begun_in(study)

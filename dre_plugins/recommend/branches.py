@@ -21,7 +21,8 @@ from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.space.base import Mask, Units
 from dre_plugins.space.search_space import SearchSpace
 
-# Smallest number of trials without improvement after which a branch is beaten.
+# Smallest number of trials without improvement after which a branch is beaten
+# (lab/2026-11-23-branches.md).
 MIN_PATIENCE = 3
 
 
@@ -75,6 +76,14 @@ def is_within(units: Units, branch: Units) -> Mask:
     """Say which canonical coordinates `[N, P]` lie in the branch that `branch` `[P]` leads to."""
     is_set = ~np.isnan(branch)
     return np.asarray((units[:, is_set] == branch[is_set]).all(axis=1))
+
+
+def preferring(branch: Units | None, units: Units, eligible: Mask) -> Mask:
+    """Return which eligible trials `[N]` lie in a branch `[P]`, all eligible ones if none does."""
+    if branch is None:
+        return eligible
+    within: Mask = eligible & is_within(units, branch)
+    return within if within.any() else eligible
 
 
 def _branches(

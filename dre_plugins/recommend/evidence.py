@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dre_plugins.recommend.branches import is_within
+from dre_plugins.recommend.branches import preferring
 from dre_plugins.recommend.constraints import (
     Constraint,
     constraints_of,
@@ -20,8 +20,15 @@ from dre_plugins.recommend.constraints import (
     success_of,
 )
 from dre_plugins.recommend.imputation import joint_list
-from dre_plugins.recommend.lists import FAILED_RANK, TrialList, final_value, last_step, trial_lists
-from dre_plugins.recommend.noise import repetition_keys, without_noise
+from dre_plugins.recommend.lists import (
+    FAILED_RANK,
+    TrialList,
+    final_value,
+    last_step,
+    repetition_keys,
+    trial_lists,
+    without_noise,
+)
 from dre_plugins.recommend.pareto import scalarised_history, single_objective
 from dre_plugins.recommend.trials import (
     ConstraintState,
@@ -199,10 +206,8 @@ class Evidence:
         """
         if not self.lists or not self.may_be_incumbent.any():
             return np.empty(0, dtype=np.intp)
-        ranked, eligible = self.lists[0], self.may_be_incumbent
-        if branch is not None:
-            within = eligible & is_within(self.units[ranked.trials], branch)
-            eligible = within if within.any() else eligible
+        ranked = self.lists[0]
+        eligible = preferring(branch, self.units[ranked.trials], self.may_be_incumbent)
         best: Positions = ranked.trials[eligible & (ranked.ranks == ranked.ranks[eligible].max())]
         return best
 

@@ -25,18 +25,17 @@ from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.universal_prior import Conditioned, network_for, process_features
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.universal.derivatives import mixed
+from dre_plugins.universal.derivatives import logsumexp_and_shares
 from dre_plugins.universal.targets import standardised
 
-# Candidates predicted at once: those of a whole table of the search, with 128 trials 130 MB.
-BLOCK = 4096
 # Fewer costs than these predict nothing.
 MIN_COSTS = 3
 # The scale of margins becomes logarithmic at their standard deviation divided by this.
 SHARPNESS = 10.0
 # Violations are clipped at this multiple of their typical size; infinite ones, too.
 OUTLYING = 1000.0
-# To bound the time: most trials read for all constraints together, and fewest for each.
+# To bound the time: most trials read for all constraints together, and fewest for each
+# (lab/2026-11-24-many-constraints.md).
 MAX_ENTRIES = 384
 MIN_LENGTH = 32
 
@@ -46,50 +45,52 @@ class GainWeights:
     """Weigh improvements by the probability to meet all constraints over the divisor of costs."""
 
     space: SearchSpace
+    constraints: Sequence[ConstraintModel]  # of those that any trial violates
     costs: CostModel | None  # None: too few are known, or all are the same
-    feasibility: Feasibility | None  # None: no trial violates a constraint
 
     @classmethod
     def of(cls, evidence: Evidence) -> GainWeights:
         """Return the weights that follow from the evidence."""
-        space, costs, feasibility = evidence.space, None, None
+        space, costs, violated = evidence.space, None, evidence.violated_constraints
         units, observed = evidence.costs
         if len(observed) >= MIN_COSTS and observed.min() < observed.max():
             costs = CostModel(space, units, observed)
-        if constraints := evidence.violated_constraints:
-            feasibility = Feasibility(space, evidence.units, constraints, evidence.max_history)
-        return cls(space, costs, feasibility)
+        longest = min(evidence.max_history, max(MIN_LENGTH, MAX_ENTRIES // max(len(violated), 1)))
+        nearest = (constraint.nearest(longest) for constraint in violated)
+        models = [ConstraintModel.of(space, evidence.units, part) for part in nearest]
+        return cls(space, models, costs)
 
     @property
-    def _models(self) -> list[CostModel | Feasibility]:
-        return [model for model in (self.costs, self.feasibility) if model is not None]
+    def models(self) -> list[ConstraintModel | CostModel]:
+        """Return the models whose weights are multiplied."""
+        return [*self.constraints, *([] if self.costs is None else [self.costs])]
 
     @property
     def are_one(self) -> bool:
         """Whether all weights are 1."""
-        return not self._models
+        return not self.models
+
+    def logs_at(self, units: Units) -> Array:
+        """Return the logarithms of weights `[C]` at canonical coordinates `[C, P]`."""
+        logs = np.zeros(len(units))
+        if self.are_one:
+            return logs
+        features = process_features(self.space, units)
+        for model in self.models:
+            logs += model.log_weights(features)
+        return logs
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
         """Return the logarithms of weights `[C]`, and their derivatives by features `[C, D]`.
 
         Features are those of `process_features`.
         """
-        logs, derivatives = np.zeros(len(features)), np.zeros_like(features)
-        for model in self._models:
-            of_model, by_feature = model.with_derivatives(features)
-            logs += of_model
-            derivatives += by_feature
-        return logs, derivatives
-
-    def logs_at(self, units: Units) -> torch.Tensor:
-        """Return the logarithms of weights `[C]` at canonical coordinates `[C, P]`."""
-        logs = torch.zeros(len(units), dtype=torch.float64)
-        if self.are_one:
-            return logs
-        features = process_features(self.space, units)
-        for model in self._models:
-            logs = logs + model.log_weights(features)
-        return logs
+        total, by_feature = np.zeros(len(features)), np.zeros_like(features)
+        for model in self.models:
+            logs, derivatives = model.with_derivatives(features)
+            total += logs
+            by_feature += derivatives
+        return total, by_feature
 
     def expected_cost(self, units: Units) -> float | None:
         """Return what the configuration at coordinates `[P]` is expected to cost, if known.
@@ -123,11 +124,10 @@ class CostModel:
         """Return what configurations are expected to cost `[C]`; canonical units `[C, P]`."""
         return self._logs(process_features(self._space, units)).exp().numpy()
 
-    def log_weights(self, features: torch.Tensor) -> torch.Tensor:
+    def log_weights(self, features: torch.Tensor) -> Array:
         """Return minus the logarithms of the divisors 1 + c / m `[C]`, of features `[C, D]`."""
-        logs = self._logs(features) - self._log_typical
-        # log(1 + c / m), which is finite whatever is predicted far from all trials.
-        return -torch.nn.functional.softplus(logs)
+        # ln(1 + c / m), which is finite whatever is predicted far from all trials.
+        return -np.logaddexp(0.0, self._logs(features).numpy() - self._log_typical)
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
         """Return `log_weights` of features `[C, D]`, and its derivatives `[C, D]`."""
@@ -141,56 +141,39 @@ class CostModel:
         return self._mean + self._deviation * self._model.expected(features)
 
 
-class Feasibility:
-    """Predict the probability to meet every violated constraint.
+@dataclass(frozen=True, slots=True)
+class ConstraintModel:
+    """Predict the probability that a configuration meets a constraint."""
 
-    Args:
-        space: The search space.
-        units: Canonical coordinates of the trials `[N, P]`.
-        constraints: The constraints that any trial violates.
-        max_length: Most trials that are read of each, fewer where there are many constraints.
-    """
+    conditioned: Conditioned
+    boundary: float  # target at which the constraint is met
 
-    def __init__(
-        self, space: SearchSpace, units: Units, constraints: Sequence[Constraint], max_length: int
-    ) -> None:
-        self._models: list[tuple[Conditioned, float]] = []  # with the target of the boundary
-        share = max(MIN_LENGTH, MAX_ENTRIES // len(constraints))
-        network = network_for(space)
-        for constraint in constraints:
-            nearest = constraint.nearest(min(max_length, share))
-            targets, boundary = targets_of(nearest)
-            features = process_features(space, units[nearest.trials])
-            processes, weights = network(features[None], targets[None])
-            self._models.append((Conditioned(targets, *processes.likely(weights)), boundary))
+    @classmethod
+    def of(cls, space: SearchSpace, units: Units, constraint: Constraint) -> ConstraintModel:
+        """Return the model of a violated constraint, of trials at canonical units `[N, P]`."""
+        targets, boundary = targets_of(constraint)
+        features = process_features(space, units[constraint.trials])
+        processes, weights = network_for(space)(features[None], targets[None])
+        return cls(Conditioned(targets, *processes.likely(weights)), boundary)
 
-    def log_weights(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the logarithm of the probability `[C]` that all are met, of features `[C, D]`."""
-        parts = []
-        for part in features.split(BLOCK):
-            total = part.new_zeros(len(part))
-            for model, boundary in self._models:
-                means, deviations = model.posterior(part)
-                logs = torch.special.log_ndtr((means - boundary) / deviations)
-                total = total + torch.logsumexp(model.log_weights + logs, 0)
-            parts.append(total)
-        return torch.cat(parts)
+    def log_weights(self, features: torch.Tensor) -> Array:
+        """Return the logarithm of the probability `[C]`, of features `[C, D]`."""
+        return self.conditioned.log_mean(
+            features,
+            lambda means, variances: log_ndtr((means - self.boundary) / np.sqrt(variances)),
+        )
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
         """Return `log_weights` of features `[C, D]`, and its derivatives `[C, D]`."""
-        total, by_feature = np.zeros(len(features)), np.zeros_like(features)
-        for model, boundary in self._models:
-            means, variances, derivatives = model.differentiable(features)
-            deviations = np.sqrt(variances)
-            margins = (means - boundary) / deviations
-            logs = log_ndtr(margins)
-            # The slope of ln Φ is φ / Φ.
-            slopes = np.exp(-0.5 * np.square(margins) - logs) / math.sqrt(2.0 * math.pi)
-            of_model, shares = mixed(logs + model.log_weights.numpy())
-            by_margin = shares * slopes / deviations
-            total += of_model
-            by_feature += derivatives(by_margin, -0.5 * margins * by_margin / deviations)
-        return total, by_feature
+        means, variances, derivatives = self.conditioned.differentiable(features)
+        deviations = np.sqrt(variances)
+        margins = (means - self.boundary) / deviations
+        logs = log_ndtr(margins)
+        # The slope of ln Φ is φ / Φ.
+        slopes = np.exp(-0.5 * np.square(margins) - logs) / math.sqrt(2.0 * math.pi)
+        total, shares = logsumexp_and_shares(logs + self.conditioned.log_weights.numpy())
+        by_margin = shares * slopes / deviations
+        return total, derivatives(by_margin, -0.5 * margins * by_margin / deviations)
 
 
 def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:

@@ -6,7 +6,7 @@ acquisition is the weighted mean of these gains and of the improvement that the 
 processes expect, the transfer acquisition function of Wistuba, Schilling and Schmidt-Thieme
 ("Scalable Gaussian process-based transfer surrogates for hyperparameter optimization", Machine
 Learning 2018). As the study tries what was good in the past, the gains vanish, and a past task
-that orders the trials otherwise has no weight, or is read with the opposite sign, see `judged`.
+that orders the trials otherwise has no weight, or is read with the opposite sign, see `reversals`.
 What past tasks expect together is a feature of the study's own processes for some trials, see
 `schedule`: where there is nothing to gain, it tells what is bad.
 
@@ -24,7 +24,7 @@ from dre_plugins.recommend.ensemble.expectation import log_ranks
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import abbreviated
 from dre_plugins.recommend.lists import has_failed
-from dre_plugins.recommend.past_tasks import PastTask
+from dre_plugins.recommend.prior import PastTask
 from dre_plugins.recommend.sketch import sketched
 from dre_plugins.recommend.universal_prior import Conditioned
 from dre_plugins.space.base import Array, Features, Mask, Units
@@ -33,7 +33,8 @@ from dre_plugins.universal.file import load_network
 # Share of the pairs of trials that a past task orders otherwise from which on it does not count:
 # that of a random order.
 MAX_MISRANKED = 0.5
-# Weight of the study itself, and of a past task that orders all of its trials as they are.
+# Weight of the study itself, and of a past task that orders all of its trials as they are: the
+# largest value of Epanechnikov's kernel.
 LARGEST_WEIGHT = 0.75
 # Mean share of misranked pairs above which past tasks may be read with the opposite sign, and how
 # many pairs then count as ordered rightly beside those of the study, so that few pairs do not
@@ -55,23 +56,22 @@ class PastGains:
         self._space, self._reference = evidence.space, evidence.space.canonical(reference)
         self._n_ended = evidence.n_ended
         self._parts = [_PastProcesses(task) for task in tasks]
+        self._signs = np.ones((len(tasks), 1))  # -1 for a task that is read the other way round
         expected, misranked = self._predicted(evidence.units), np.zeros(len(tasks))
         if evidence.can_rank:
             ranked, _ = evidence.joint_list
             shares, n_pairs = misranked_shares(expected[:, ranked.trials], ranked.ranks)
-            is_reversed, misranked = judged(shares, n_pairs)
-            expected[is_reversed] *= -1.0
-            for place in np.flatnonzero(is_reversed):
-                self._parts[place].is_reversed = True
+            is_reversed, misranked = reversals(shares, n_pairs)
+            self._signs[is_reversed] = -1.0
+            expected *= self._signs
         # A failed trial has not shown what was to gain; failures are modelled, see `at`.
         self._models_failures = evidence.failed == "model"
         tried = [not (self._models_failures and has_failed(trial)) for trial in evidence.trials]
         best = expected[:, tried].max(axis=1, keepdims=True, initial=-np.inf)
-        # Epanechnikov's kernel
         weights = LARGEST_WEIGHT * (1.0 - (misranked / MAX_MISRANKED) ** 2).clip(0.0)
         counts = np.flatnonzero(weights).tolist()
         self._parts = [self._parts[place] for place in counts]
-        self._best, self.weights = best[counts], weights[counts]
+        self._signs, self._best, self.weights = self._signs[counts], best[counts], weights[counts]
         # the last configurations, and what was expected of them: gains and the feature need both
         self._last: tuple[Units, Array] | None = None
 
@@ -84,7 +84,9 @@ class PastGains:
     def names(self) -> str | None:
         """Return the names of the tasks that count, those of the largest weight first."""
         order = np.argsort(-self.weights, kind="stable")
-        return abbreviated([self._parts[place].name for place in order]) or None
+        prefixes = np.where(self._signs[:, 0] < 0.0, "reversed ", "").tolist()
+        names = [prefixes[place] + self._parts[place].task.name for place in order]
+        return abbreviated(names) or None
 
     @property
     def favourites(self) -> Units:
@@ -92,7 +94,8 @@ class PastGains:
 
         Parameters that a task does not know have the median of those that know them.
         """
-        of_tasks = [part.task.best for part in self._parts if not part.is_reversed]
+        signs = zip(self._parts, self._signs[:, 0], strict=True)
+        of_tasks = [part.task.best for part, sign in signs if sign > 0.0]
         if not of_tasks:
             return np.empty((0, self._space.n_parameters))
         best = np.concatenate(of_tasks)
@@ -137,14 +140,9 @@ class PastGains:
     @torch.inference_mode()
     def _predicted(self, units: Units) -> Array:
         features = self._space.features(units)
-        return np.stack([part.expected(features) for part in self._parts])
+        return self._signs * np.stack([part.expected(features) for part in self._parts])
 
     @torch.inference_mode()
-    def _success(self, units: Units) -> Array:
-        """Return the probability of success that each task expects `[T, C]`."""
-        features = self._space.features(units)
-        return np.stack([part.success(features) for part in self._parts])
-
     def at(self, units: Units) -> Array:
         """Return the weighted sum of gains at canonical coordinates `[C, P]`, `[C]`.
 
@@ -157,19 +155,21 @@ class PastGains:
         else:
             gains = self.expected(units) - self._of_reference.min(axis=1, keepdims=True)
         if self._models_failures and any(len(part.task.failed) for part in self._parts):
-            gains = gains * self._success(units)
+            features = self._space.features(units)
+            gains = gains * np.stack([part.success(features) for part in self._parts])
         return np.asarray(self.weights @ gains)
 
-    def mean_with(self, log_improvements: torch.Tensor, units: Units) -> torch.Tensor:
+    def mean_with(self, log_improvements: Array, units: Units) -> Array:
         """Return logarithms of weighted means of gains and the study's improvements `[C]`.
 
         The study's weight grows with its trials; after `N_EQUAL` it is that of all past tasks.
         """
         of_past = self.weights.sum()
         of_study = max(LARGEST_WEIGHT, of_past * self._n_ended / N_EQUAL)
-        gains = torch.from_numpy(self.at(units)).log()
-        total = torch.logaddexp(log_improvements + math.log(of_study), gains)
-        return total - math.log(of_study + of_past)
+        with np.errstate(divide="ignore"):  # there may be nothing to gain
+            log_gains = np.log(self.at(units))
+        total = np.logaddexp(log_improvements + math.log(of_study), log_gains)
+        return np.asarray(total - math.log(of_study + of_past))
 
 
 class _PastProcesses:
@@ -177,21 +177,15 @@ class _PastProcesses:
 
     def __init__(self, task: PastTask) -> None:
         self.task = task
-        self.is_reversed = False  # whether the task is read with the opposite sign
-        self._values = _conditioned_on(task.features, task.values, task.ranks)
+        read, values, ranks = task.features, task.values, task.ranks
+        self._values = _conditioned_on(read.tobytes(), values.tobytes(), ranks.tobytes())
         if len(task.failed):
-            succeeded = (~task.failed).astype(np.float64)
-            self._successes = _conditioned_on(task.ended, succeeded, succeeded)
-
-    @property
-    def name(self) -> str:
-        """Return what the task is called in explanations."""
-        return f"reversed {self.task.name}" if self.is_reversed else self.task.name
+            succeeded = (~task.failed).astype(np.float64).tobytes()
+            self._successes = _conditioned_on(task.ended.tobytes(), succeeded, succeeded)
 
     def expected(self, features: Features) -> Array:
         """Return the expected targets at features of the study's space `[C, D]`, `[C]`."""
-        expected = self._values.expected(self._read(features)).numpy()
-        return -expected if self.is_reversed else expected
+        return self._values.expected(self._read(features)).numpy()
 
     def success(self, features: Features) -> Array:
         """Return the probability of success at features of the study's space `[C, D]`, `[C]`."""
@@ -207,14 +201,13 @@ class _PastProcesses:
         return torch.from_numpy(sketched(features[:, self.task.columns])).double()
 
 
-def _conditioned_on(features: Features, values: Array, ranks: Array) -> Conditioned:
-    """Return the processes of trials with features `[N, D]`, see `Conditioned.on`."""
-    return _of_content(*(array.tobytes() for array in (features, values, ranks)))
-
-
 # By content, as tasks are expressed in the search space anew for each suggestion of Optuna.
 @lru_cache(maxsize=256)
-def _of_content(features: bytes, values: bytes, ranks: bytes) -> Conditioned:
+def _conditioned_on(features: bytes, values: bytes, ranks: bytes) -> Conditioned:
+    """Return the processes of trials with the content of `[N, D]`, `[N]` and `[N]`.
+
+    See `Conditioned.on`.
+    """
     order, of_trials = np.frombuffer(ranks).copy(), np.frombuffer(values).copy()
     inputs = np.frombuffer(features, dtype=np.float32).reshape(len(order), -1)
     tensor = torch.from_numpy(inputs.astype(np.float64))
@@ -238,7 +231,7 @@ def misranked_shares(expected: Array, ranks: Array) -> tuple[Array, int]:
     return np.asarray(is_misranked.sum(axis=1) / max(len(signs), 1)), len(signs)
 
 
-def judged(misranked: Array, n_pairs: int) -> tuple[Mask, Array]:
+def reversals(misranked: Array, n_pairs: int) -> tuple[Mask, Array]:
     """Return which past tasks are read with the opposite sign `[T]`, and what they misrank `[T]`.
 
     If past tasks on average order most pairs of trials otherwise, as those of another metric may,

@@ -97,11 +97,11 @@ def best_improvement(rule: Rule, observed: Observed) -> float:
         units = space.to_units([trial.configuration for trial in valid])
         conditioned = posterior.conditioned
         means, _ = conditioned.posterior(process_features(space, units))
-        best = means.max(-1, keepdim=True).values
+        best = means.max(-1, keepdim=True).values.numpy()
 
         def predict(candidates: Units) -> torch.Tensor:
             features = process_features(space, space.canonical(candidates))
-            return conditioned.log_improvements(features, best)[None]
+            return torch.from_numpy(conditioned.log_improvements(features, best))[None]
 
         values = np.array([trial.value for trial in valid], dtype=np.float64)
         elite = units[np.argsort(-values, kind="stable")[:N_PARENTS]]

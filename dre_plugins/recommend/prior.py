@@ -1,19 +1,22 @@
-"""The argument `prior`, and the interface of priors that the recommender uses."""
+"""The argument `prior`, and the interface of priors and past studies that the recommender uses.
+
+`transfer` has the classes that fulfil it, and imports from here.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 from dre_plugins.engine.settings import Preset, get_preset, require
-from dre_plugins.recommend.past_tasks import KnowsParameters, PastTasksLike
-from dre_plugins.space.base import Features, Units
+from dre_plugins.space.base import Array, Features, Mask, Units
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
+    from dre_plugins.space import Domain
     from dre_plugins.universal.network import UniversalPrior
 
 Encode = Callable[[Units], Features]
@@ -51,6 +54,51 @@ class Portfolio:
     learner: str  # what the learner is called
     units: Units  # coordinates in order `[F, P]`; NaN where they leave a parameter open
     summary: str  # one line for the log: the prior it is from, and which parameters that knows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PastTask:
+    """Hold the trials of a past task, by the parameters that it shares with a study."""
+
+    name: str
+    columns: Sequence[int]  # of these parameters among the features of the study's space
+    features: Features  # of the trials, those of the columns, sketched `[N, D]`
+    values: Array  # of the trials `[N]`; larger is better
+    ranks: Array  # of the trials `[N]`, dense; larger is better
+    # coordinates of the best trials in the study's space `[F, P]`, NaN for other parameters
+    best: Units
+    # features of trials that have ended, sketched `[M, D]`, and which of them have failed `[M]`;
+    # empty if no trial of the task has failed
+    ended: Features
+    failed: Mask
+
+
+@runtime_checkable
+class KnowsParameters(Protocol):
+    """Describe what knows parameters that a define-by-run study may ask for later."""
+
+    def knows(self, name: str, domains: Mapping[str, Domain]) -> bool:
+        """Return whether it has the parameter of a name.
+
+        The other parameters of the study, which are in `domains`, may tell which learner is tuned.
+        """
+
+    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
+        """Return the parameters that a define-by-run study has shown, and those to come."""
+
+
+@runtime_checkable
+class PastTasksLike(KnowsParameters, Protocol):
+    """Describe the past studies that a study learns from without training (do not subclass)."""
+
+    def tasks_on(self, space: SearchSpace) -> Sequence[PastTask]:
+        """Return the tasks that share a parameter with a search space.
+
+        A ValueError says that there are none.
+        """
+
+    def summary(self, space: SearchSpace) -> str:
+        """Say in one line which parameters of a space they know."""
 
 
 @runtime_checkable
@@ -95,21 +143,39 @@ def yields_to_memory(prior: object) -> bool:
     return isinstance(prior, RecognisedPrior) or prior in (UNIVERSAL, AUTO)
 
 
-def aligned(
-    prior: LoadedPrior, space: SearchSpace, n_objectives: int | None
-) -> tuple[AlignedPrior | None, ...]:
-    """Return the trained priors aligned to a search space: one for all objectives, or one each.
+def checked(prior: LoadedPrior, n_objectives: int | None) -> LoadedPrior:
+    """Return the prior of a study with a number of objectives; None: it is not known yet.
 
-    There are none for the universal prior, for past studies and for a recognised learner, nor if
-    no prior applies to the space. A ValueError says that the spaces have no parameter in common,
-    that there are not as many priors as objectives, or that all priors are None.
+    The portfolio of a recognised learner is good by a single objective, so with several there is
+    no recognised prior. A ValueError says that there is no prior of that name, that all priors of
+    a list are None, or that past studies or a list do not suit the number.
     """
     if isinstance(prior, str):
         require(prior == UNIVERSAL, "prior", prior, f"{UNIVERSAL!r}, None, or a loaded Prior")
     if isinstance(prior, (list, tuple)):
         is_any = any(part is not None for part in prior)
         require(is_any, "prior", prior, "a prior for one objective at least")
-    check_count(prior, n_objectives)
+    if n_objectives is None:
+        return prior
+    if isinstance(prior, PastTasksLike) and n_objectives > 1:
+        raise ValueError(
+            f"Past studies of one objective cannot be used with {n_objectives}: train a prior on "
+            "them (Prior.train), and give a list with it for its objective."
+        )
+    if isinstance(prior, (list, tuple)) and len(prior) != n_objectives:
+        raise ValueError(
+            f"prior has {len(prior)} entries for {n_objectives} objectives: give one prior, or "
+            "one for each objective, None where there is none."
+        )
+    return UNIVERSAL if isinstance(prior, RecognisedPrior) and n_objectives > 1 else prior
+
+
+def aligned(prior: LoadedPrior, space: SearchSpace) -> tuple[AlignedPrior | None, ...]:
+    """Return the trained priors aligned to a search space: one for all objectives, or one each.
+
+    There are none for the universal prior, for past studies and for a recognised learner, nor if
+    no prior applies to the space. A ValueError says that the spaces have no parameter in common.
+    """
     if prior is None or isinstance(prior, (str, UniversalFile, PastTasksLike, RecognisedPrior)):
         return ()
     if not space.n_parameters:
@@ -126,22 +192,6 @@ def fits(prior: PriorLike, space: SearchSpace) -> bool:
     except ValueError:
         return False
     return True
-
-
-def check_count(prior: object, n_objectives: int | None) -> None:
-    """Raise a ValueError for past studies or a list that do not suit the number of objectives."""
-    if n_objectives is None:
-        return
-    if isinstance(prior, PastTasksLike) and n_objectives > 1:
-        raise ValueError(
-            f"Past studies of one objective cannot be used with {n_objectives}: train a prior on "
-            "them (Prior.train), and give a list with it for its objective."
-        )
-    if isinstance(prior, (list, tuple)) and len(prior) != n_objectives:
-        raise ValueError(
-            f"prior has {len(prior)} entries for {n_objectives} objectives: give one prior, or "
-            "one for each objective, None where there is none."
-        )
 
 
 def check_turns(prior: object, preset: str | Preset) -> None:

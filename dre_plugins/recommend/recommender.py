@@ -19,16 +19,17 @@ from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
-from dre_plugins.recommend.past_tasks import PastTasksLike
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     LoadedPrior,
+    PastTasksLike,
     Portfolio,
     RecognisedPrior,
     Universal,
     UniversalFile,
     aligned,
     check_turns,
+    checked,
 )
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed, portfolio_trials
 from dre_plugins.recommend.requests import Batch, Choice, Request, stream
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("dre_plugins")
 
 # Each of the first suggestions of a batch has a fit. Later ones share a fit, this many at a time,
-# because the cost of a fit grows with the number of fantasies.
+# because the cost of a fit grows with the number of fantasies (lab/2026-11-23-costs.md).
 N_TOGETHER = 16
 
 # Of threads that need torch at the same time, one says so and imports it.
@@ -105,24 +106,22 @@ class Recommender:
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
         check_turns(prior, self.settings.preset)
-        self._prior = prior
-        self._n_objectives = n_objectives
-        self._priors = aligned(prior, space, n_objectives)
+        self._prior = prior = checked(prior, n_objectives)
+        self._priors = aligned(prior, space)
         self._past = prior if isinstance(prior, PastTasksLike) and space.n_parameters else None
         self._past_tasks = () if self._past is None else self._past.tasks_on(space)
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
         preset = self.settings.preset
         has_turns = get_preset(preset).universal_turns
-        # Skipped turns are reported if a preset without turns was given by its name; in a `Preset`
-        # of the user they are intended.
-        may_want = has_turns or isinstance(preset, str)
         self._rules = TurnRules(
             n_startup_trials=self.settings.n_startup_trials,
             has_prior=bool(self._priors),
             has_past_tasks=bool(self._past_tasks),
-            is_universal=prior is not None and may_want,
-            preset_turns=has_turns,
+            is_universal=prior is not None and has_turns,
         )
+        # Skipped turns are reported if a preset without turns was given by its name; in a `Preset`
+        # of the user they are intended.
+        self._skips_turns = prior is not None and not has_turns and isinstance(preset, str)
 
     @property
     def prior_summary(self) -> str:
@@ -136,10 +135,9 @@ class Recommender:
 
     @cached_property
     def _portfolio(self) -> Portfolio | None:
-        """Return the portfolio of a recognised learner, None without or for several objectives."""
-        if not isinstance(self._prior, RecognisedPrior) or self._n_objectives not in (None, 1):
-            return None
-        return self._prior.portfolio_on(self.space)
+        """Return the portfolio of a recognised learner, None without."""
+        prior = self._prior
+        return prior.portfolio_on(self.space) if isinstance(prior, RecognisedPrior) else None
 
     def suggest(
         self,
@@ -200,6 +198,7 @@ class Recommender:
                 numbers,
                 rule,
                 fixed_units,
+                self.seed,
                 candidates,
                 is_whole,
                 is_evaluated,
@@ -237,7 +236,7 @@ class Recommender:
         """
         numbers = range(index, index + 1)
         evidence, free = self._evidence(history, index), self._fixed_units({})
-        batch = Batch(evidence, numbers, self.rule, free, candidates)
+        batch = Batch(evidence, numbers, self.rule, free, self.seed, candidates)
         return self._surrogates(batch, self.settings.device).fitted_ensemble()
 
     # ---- from a batch to choices
@@ -257,7 +256,7 @@ class Recommender:
             try:
                 surrogates = self._surrogates(batch, device)
                 choices = surrogates.choices()
-                if surrogates.contradicts_past_tasks:
+                if surrogates.inputs.contradicts_past_tasks:
                     self.stats["past_contradicted"] += len(batch.numbers)
                 return choices
             except Exception as error:
@@ -270,21 +269,17 @@ class Recommender:
         with _IMPORTING:
             if "torch" not in sys.modules:
                 self._logger.info("Importing torch for the first model, which takes some seconds.")
-            from dre_plugins.recommend.surrogates import Surrogates  # imports torch
+            from dre_plugins.recommend.inputs import ModelInputs  # imports torch
+            from dre_plugins.recommend.surrogates import Surrogates
 
+        settings = replace(self.settings, device=device)
         uses_past_tasks = schedule.uses_past_tasks(batch.numbers[0], self._rules)
-        return Surrogates(
-            batch,
-            self._rules,
-            priors=self._priors,
-            past_tasks=self._past_tasks if uses_past_tasks else (),
-            universal=self._universal,
-            settings=replace(self.settings, device=device),
-            seed=self.seed,
-        )
+        past_tasks = self._past_tasks if uses_past_tasks else ()
+        inputs = ModelInputs(batch, settings, self._priors, past_tasks, self._universal)
+        return Surrogates(inputs, self._rules)
 
     def _space_filling(self, batch: Batch, turn: Turn) -> list[Choice]:
-        filling = SpaceFilling(batch, self.seed)
+        filling = SpaceFilling(batch)
         seen = batch.seen()
         choices = []
         for number in batch.numbers:
@@ -372,10 +367,11 @@ class Recommender:
 
     def _count_skipped_turns(self, batch: Batch) -> None:
         """Count the turns that the universal prior misses by the preset; log the first one."""
-        if self._rules.preset_turns:
+        if not self._skips_turns:
             return
+        with_turns = replace(self._rules, is_universal=True)
         n_due = sum(
-            schedule.is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers
+            schedule.has_universal_turn(n, batch.evidence, with_turns) for n in batch.numbers
         )
         message = "The universal prior takes no turns, as the preset is the ensemble alone."
         if n_due:

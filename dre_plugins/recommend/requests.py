@@ -31,6 +31,7 @@ class Batch:
     numbers: range  # of the suggestions
     rule: Rule  # which configurations may be tried
     fixed: Units  # coordinates that are given `[P]`, NaN where they are free
+    seed: int  # of the study
     # canonical coordinates of all configurations that may be suggested `[C, P]`; None: any
     candidates: Units | None = None
     # trials that stand for all that agree with them `[N]`, see `Recommender.suggest`

@@ -79,7 +79,8 @@ EXPLORATION_EVERY = 3
 # A contrast is a trial that the trained prior ranks behind this share of the reference. Without
 # contrasts, agreement of prior and trials is chance, as all trials are near its favourites.
 CONTRAST_SHARE = 0.3
-# Numbers of trials at which one more contrast is due.
+# Numbers of trials at which one more contrast is due; they cost a good prior little
+# (docs/decisions/trust.md).
 CONTRASTS_DUE = (2, 5, 12)
 # Contrasts that are due once the prior is distrusted: the study has seen little but the prior's
 # favourites and needs as many as a start-up design has.
@@ -96,8 +97,7 @@ class TurnRules:
     n_startup_trials: int | None = None
     has_prior: bool = False  # whether there is a trained prior
     has_past_tasks: bool = False  # whether any, without a contradiction by the trials, count
-    is_universal: bool = True  # whether the universal prior is wanted
-    preset_turns: bool = True  # whether the preset has turns for it
+    is_universal: bool = True  # whether the universal prior takes turns
 
     @property
     def n_before_ensemble(self) -> int:
@@ -143,7 +143,7 @@ def proposer_for(
         return "contrast"
     if not evidence.lists:
         return "prior"
-    may_explore = may_explore and not (rules.is_universal and rules.preset_turns)
+    may_explore = may_explore and not rules.is_universal
     return "exploration" if may_explore and is_exploration_due(index, evidence) else "model"
 
 
@@ -164,11 +164,6 @@ def is_ensemble_ready(evidence: Evidence, rules: TurnRules) -> bool:
 
 def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether the universal prior proposes the suggestion with this number."""
-    return rules.preset_turns and is_universal_due(index, evidence, rules)
-
-
-def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
-    """Return whether this number is the universal prior's if the preset has turns for it."""
     is_ready = evidence.n_ended >= rules.n_before_universal and evidence.can_rank
     is_turn = is_universal_turn(index) or index < rules.n_before_turns
     return rules.is_universal and is_ready and is_turn

@@ -14,22 +14,22 @@ import numpy as np
 import torch
 from scipy.special import erfcx, ndtr
 
-from dre_plugins.engine.acquisition import log_expected_improvement
+from dre_plugins.recommend.imputation import largest_of
 from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
 from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import is_mostly_around_zero
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.universal.derivatives import DifferentiablePosterior, mixed
+from dre_plugins.universal.derivatives import DifferentiablePosterior, logsumexp_and_shares
 from dre_plugins.universal.file import load_network
-from dre_plugins.universal.processes import PosteriorMeans, Processes
+from dre_plugins.universal.processes import BLOCK, PosteriorMeans, Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
 
 Network = Callable[..., tuple[Processes, torch.Tensor]]
+# From means and variances of processes to logarithms of what they expect, all `[H, C]`.
+Logs = Callable[[Array, Array], Array]
 
-# Candidates predicted at once: their covariances with 128 trials fit into a core's cache.
-BLOCK = 256
 # From MIN_TRIALS trials on, some configurations that break the rule count as failed trials:
 # N_BROKEN of N_MUTANTS mutants of the N_FAVOURED best trials. Without them the prior may expect an
 # optimum beyond the border of the rule, and the search stays on the border. The ensemble does not
@@ -104,39 +104,51 @@ class Conditioned:
         return DifferentiablePosterior(self.processes)
 
     @cached_property
-    def _means(self) -> PosteriorMeans:
+    def means(self) -> PosteriorMeans:
+        """Return what predicts the means of all processes `[H, C]`, fast."""
         return PosteriorMeans(self.processes)
-
-    def means(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the means of all processes `[H, C]`."""
-        return torch.cat([self._means(part) for part in features.split(BLOCK)], -1)
 
     def expected(self, features: torch.Tensor) -> torch.Tensor:
         """Return the mean of the mixture `[C]`."""
         expected: torch.Tensor = (self.log_weights.exp() * self.means(features)).sum(0)
         return expected
 
-    def log_improvements(self, features: torch.Tensor, best: float | torch.Tensor) -> torch.Tensor:
-        """Return logarithms of the improvement on a target that the mixture expects `[C]`."""
+    def log_mean(self, features: torch.Tensor, logs_of: Logs) -> Array:
+        """Return the logarithm of what the mixture expects at features `[C, D]`, `[C]`.
+
+        `logs_of` returns the logarithms of what each process expects.
+        """
         parts = []
         for part in features.split(BLOCK):
-            means, deviations = self.posterior(part)
-            of_processes = log_expected_improvement(means, deviations, best)
-            parts.append(torch.logsumexp(self.log_weights + of_processes, 0))
-        return torch.cat(parts)
+            means, variances = self.processes.posterior(part[None])
+            logs = logs_of(means[0].numpy(), variances[0].numpy())
+            parts.append(logsumexp_and_shares(logs + self.log_weights.numpy())[0])
+        return np.concatenate(parts)
 
-    def differentiable_log_improvements(self, features: Array, best: float) -> tuple[Array, Array]:
+    def log_improvements(self, features: torch.Tensor, best: float | Array) -> Array:
+        """Return logarithms of the improvement on a target that the mixture expects `[C]`."""
+        return self.log_mean(
+            features, lambda means, variances: log_improvements(means, variances, best)[0]
+        )
+
+    def log_improvements_with_derivatives(
+        self, features: Array, best: float
+    ) -> tuple[Array, Array]:
         """Return `log_improvements`, and their derivatives by the features `[C, D]`."""
         means, variances, derivatives = self.differentiable(features)
         logs, by_mean, by_variance = log_improvements(means, variances, best)
-        total, shares = mixed(logs + self.log_weights.numpy())
+        total, shares = logsumexp_and_shares(logs + self.log_weights.numpy())
         return total, derivatives(shares * by_mean, shares * by_variance)
 
 
-def log_improvements(means: Array, variances: Array, best: float) -> tuple[Array, Array, Array]:
+def log_improvements(
+    means: Array, variances: Array, best: float | Array
+) -> tuple[Array, Array, Array]:
     """Return ln(σ (φ(u) + u Φ(u))) with u = (μ − best) / σ, and its derivatives by μ and σ².
 
-    All are `[H, C]`. See `engine.acquisition.log_expected_improvement`.
+    This is the logarithm of the expected improvement, which still tells candidates apart where the
+    expected improvement underflows (Ament et al., 2023). Below u = −1 the difference of φ(u) and
+    −u Φ(u) is computed by the scaled complementary error function. All are `[..., C]`.
     """
     deviations = np.sqrt(variances)
     u = (means - best) / deviations
@@ -144,6 +156,7 @@ def log_improvements(means: Array, variances: Array, best: float) -> tuple[Array
     chance = ndtr(near)
     of_near = np.exp(-0.5 * np.square(near)) / math.sqrt(2.0 * math.pi) + near * chance
     scaled = math.sqrt(math.pi / 2.0) * erfcx(-far / math.sqrt(2.0))  # Φ / φ
+    # 1 + u Φ / φ falls as 1 / u², which replaces it where it is lost in rounding.
     of_far = np.where(far > -1e4, 1.0 + far * scaled, 1.0 / np.square(far))
     log_far = np.log(of_far) - 0.5 * np.square(far) - 0.5 * math.log(2.0 * math.pi)
     is_near = u > -1.0
@@ -166,7 +179,7 @@ def possible_targets(values: Array, ranks: Array) -> tuple[Targets, ...]:
     low, high = finite.min(), finite.max()
     clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
     # Divided by the largest first, as sums and squares of 1e300 overflow.
-    scaled = clipped / max(abs(low), abs(high), np.finfo(np.float64).tiny)
+    scaled = clipped / largest_of(values)
     both = both_targets(torch.from_numpy(ranks), torch.from_numpy(scaled))
     # Values alone do not tell a failure from the worst trial, nor pruned trials from each other.
     is_told_by_values = len(np.unique(scaled)) == len(np.unique(ranks))

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.engine.settings import Preset, get_preset, require
-from dre_plugins.recommend.past_tasks import PastTasksLike
 from dre_plugins.recommend.prior import (
     AUTO,
     UNIVERSAL,
     GivenPrior,
     LoadedPrior,
+    PastTasksLike,
     PriorLike,
     RecognisedPrior,
     UniversalFile,

@@ -17,13 +17,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints, checked_cost
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
-from dre_plugins.recommend.prior import (
-    AUTO,
-    UNIVERSAL,
-    GivenPrior,
-    RecognisedPrior,
-    yields_to_memory,
-)
+from dre_plugins.recommend.prior import AUTO, GivenPrior, checked, yields_to_memory
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -143,8 +137,7 @@ class AskTell(KeptTrials):
         if self._memory is not None and yields_to_memory(prior):
             # Past studies tell more than the names of parameters.
             self._prior = self._memory.past_tasks_for(self.space) or self._prior
-        if isinstance(self._prior, RecognisedPrior) and len(self.directions) > 1:
-            self._prior = UNIVERSAL  # a portfolio is good by a single objective
+        self._prior = checked(self._prior, len(self.directions))
         self._derive()
 
     @locked

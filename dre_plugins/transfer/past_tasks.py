@@ -16,7 +16,7 @@ import numpy as np
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.imputation import joint_list
 from dre_plugins.recommend.lists import TrialList
-from dre_plugins.recommend.past_tasks import PastTask
+from dre_plugins.recommend.prior import PastTask
 from dre_plugins.recommend.sketch import sketched
 from dre_plugins.space.base import Array, Mask, Positions, fill
 from dre_plugins.space.search_space import SearchSpace

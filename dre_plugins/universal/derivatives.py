@@ -98,7 +98,7 @@ def _terms(warped: Array) -> tuple[Array, Array]:
     return np.concatenate(values, -1), np.concatenate(slopes, -1)
 
 
-def mixed(logs: Array) -> tuple[Array, Array]:
+def logsumexp_and_shares(logs: Array) -> tuple[Array, Array]:
     """Return the logarithm of the sum over processes `[C]`, and shares of the sum `[H, C]`.
 
     The shares are the derivatives of the former by the logarithms `[H, C]`.

@@ -28,6 +28,8 @@ OF_PROCESSES = ("lengthscales", "trends", "amplitudes", "noises", "weights")
 OF_TASKS = ("warps", "mean_variance")
 # Smallest distance of features from 0 and 1, where warps have no finite slope.
 MARGIN = 1e-4
+# Candidates predicted at once: their covariances with 128 trials fit into a core's cache.
+BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,6 @@ class Hypotheses:
     weights: Tensor  # prior probabilities of the processes `[B, H]`
     warps: Tensor  # both exponents of each feature's warp `[B, D, 2]`
     mean_variance: Tensor  # variance of the constant mean `[B, 1]`, no logarithm; 0: it is 0
-
-    def some(self, task: int, kept: Tensor) -> Hypotheses:
-        """Return those of some of the processes of a task, by their positions `[H']`."""
-        of_task = {name: getattr(self, name)[[task]] for name in OF_TASKS}
-        return Hypotheses(**_some(self, OF_PROCESSES, task, kept), **of_task)
 
     def double(self) -> Hypotheses:
         """Return the same in float64."""
@@ -148,8 +145,10 @@ class Processes:
         Weights are logarithms: of all processes `[B, H]`, and, returned, of those kept `[H', 1]`.
         """
         kept = (weights[task] > math.log(MIN_WEIGHT)).nonzero()[:, 0]
+        of_task = {name: getattr(self.hypotheses, name)[[task]] for name in OF_TASKS}
+        of_processes = _some(self.hypotheses, OF_PROCESSES, task, kept)
         processes = Processes(
-            hypotheses=self.hypotheses.some(task, kept),
+            hypotheses=Hypotheses(**of_processes, **of_task),
             inputs=self.inputs[[task]],
             local=Matern(**_some(self.local, ("distances", "decays"), task, kept)),
             **_some(self, ("roots", "solved", "log_likelihood"), task, kept),
@@ -218,6 +217,9 @@ class PosteriorMeans:
 
     def __call__(self, features: Tensor) -> Tensor:
         """Return the means at features `[C, D]`, `[H, C]`."""
+        return torch.cat([self._of_block(part) for part in features.split(BLOCK)], -1)
+
+    def _of_block(self, features: Tensor) -> Tensor:
         inputs = warped(features[None], self._warps)
         local = Matern.of(_rows(inputs * self._inverse), self._columns).covariances()
         means = (local @ self._local).add_(terms(inputs) @ self._trend).add_(self._level)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dre_plugins.recommend.constraints import Constraint
-from dre_plugins.recommend.gain_weights import CostModel, Feasibility
+from dre_plugins.recommend.gain_weights import ConstraintModel, CostModel, GainWeights
 from dre_plugins.recommend.universal_prior import Conditioned, network_for
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.base import Array
@@ -70,9 +70,9 @@ def test_improvements_are_those_of_the_proposer(best: float) -> None:
     features = candidates(trials)
 
     def logs(features: Array) -> Array:
-        return objective.log_improvements(torch.from_numpy(features), best).numpy()
+        return objective.log_improvements(torch.from_numpy(features), best)
 
-    found, derivatives = objective.differentiable_log_improvements(features, best)
+    found, derivatives = objective.log_improvements_with_derivatives(features, best)
     np.testing.assert_allclose(found, logs(features), rtol=1e-6)
     wanted = differences(logs, features)
     np.testing.assert_allclose(derivatives, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
@@ -82,14 +82,15 @@ def test_weights_of_gains() -> None:
     trials = np.random.default_rng(0).random((20, 4))
     rows = np.arange(20)
     limits = [Constraint(rows, trials[:, 0] - 0.6), Constraint(rows, 0.3 - trials[:, 1])]
-    feasibility = Feasibility(SPACE, trials, limits, max_length=128)
+    models = [ConstraintModel.of(SPACE, trials, limit) for limit in limits]
     costs = CostModel(SPACE, trials, np.exp(3.0 * trials[:, 2]))
     features = candidates(trials)
-    for model in (feasibility, costs):
-        found = model.with_derivatives(features)
+    for weights in (GainWeights(SPACE, models, None), GainWeights(SPACE, (), costs)):
+        found = weights.with_derivatives(features)
 
-        def values(features: Array, model=model) -> Array:
-            return model.log_weights(torch.from_numpy(features)).numpy()
+        def values(features: Array, weights=weights) -> Array:
+            asked = torch.from_numpy(features)
+            return sum(model.log_weights(asked) for model in weights.models)
 
         np.testing.assert_allclose(found[0], values(features), rtol=1e-6)
         wanted = differences(values, features)

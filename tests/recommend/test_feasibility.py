@@ -13,10 +13,9 @@ from dre_plugins.recommend.constraints import (
     constraints_of,
     merged_constraints,
 )
-from dre_plugins.recommend.gain_weights import Feasibility, targets_of
+from dre_plugins.recommend.gain_weights import ConstraintModel, GainWeights, targets_of
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
-from dre_plugins.recommend.universal_prior import process_features
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.study import AskTell
 
@@ -197,8 +196,8 @@ def test_probabilities_are_learnt_from_margins(n_constraints) -> None:
     violations = units.sum(1) - 0.45
     assert (violations <= 0.0).sum() == 2
     constraints = [Constraint(np.arange(16), violations)] * n_constraints
-    feasibility = Feasibility(PLANE, units, constraints, max_length=128)
-    asked = process_features(PLANE, np.array([[0.1, 0.1], [0.35, 0.3], [0.8, 0.7]]))
-    chances = feasibility.log_weights(asked).exp()
+    models = [ConstraintModel.of(PLANE, units, constraint) for constraint in constraints]
+    asked = np.array([[0.1, 0.1], [0.35, 0.3], [0.8, 0.7]])
+    chances = np.exp(GainWeights(PLANE, models, None).logs_at(asked))
     assert chances[0] > 0.9**n_constraints
     assert chances[1] < 0.1 and chances[2] < 0.01

@@ -13,7 +13,7 @@ from dre_plugins.engine import FittingSettings
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.ensemble.mixture import JointPart, Mixture, Part
+from dre_plugins.recommend.ensemble.mixture import JointMembers, Members, Mixture
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.pareto import scalarised
 from dre_plugins.recommend.prior import AlignedPrior, PriorLike
@@ -41,11 +41,11 @@ def listed(objective: int, trials: np.ndarray = ALL) -> TrialList:
     return TrialList(trials, ranks, 1.0)
 
 
-def part(seed: int = 0) -> Part:
-    return Part(DeepRankingEnsemble.initialise(NARROW, 2, seed=seed), features, FITTING)
+def part(seed: int = 0) -> Members:
+    return Members(DeepRankingEnsemble.initialise(NARROW, 2, seed=seed), features, FITTING)
 
 
-def fitted(objective: int) -> Part:
+def fitted(objective: int) -> Members:
     return part(objective).fit([listed(objective)], GRID, 0, 1.0)
 
 
@@ -64,15 +64,15 @@ def taught(*objectives: int | None) -> list[TaughtPrior | None]:
     return [None if objective is None else TaughtPrior(objective) for objective in objectives]
 
 
-def joint(weights: Sequence[float], trials: np.ndarray = ALL) -> JointPart:
+def joint(weights: Sequence[float], trials: np.ndarray = ALL) -> JointMembers:
     lists = ([listed(0, trials)], [listed(1, trials)])
-    return JointPart((part(0), part(1)), lists, np.array(weights), GRID)
+    return JointMembers((part(0), part(1)), lists, np.array(weights), GRID)
 
 
 def test_scores_are_the_places_of_both_objectives_as_one() -> None:
     weights = np.array([0.3, 0.7])
     parts = (fitted(0), fitted(1))
-    both = JointPart(parts, ([], []), weights, GRID)
+    both = JointMembers(parts, ([], []), weights, GRID)
     units = np.random.default_rng(1).random((20, 2))
     ranks = [ranks_against(each.scores(units), each.scores(GRID)).numpy() for each in parts]
     places = 1.0 - np.stack(ranks, axis=-1) / len(GRID)
@@ -99,7 +99,7 @@ def test_believed_trials_stand_where_each_part_ranks_them() -> None:
     told = fitted_part.with_fantasies(np.array([50, 51]), GRID)
     for objective, (ranked,) in enumerate(told.lists):
         assert ranked.trials[-2:].tolist() == [50, 51]
-        ranks = Mixture([fitted_part.parts[objective]], GRID).mean_ranks(GRID[[50, 51]])
+        ranks = Mixture([fitted_part.by_objective[objective]], GRID).mean_ranks(GRID[[50, 51]])
         assert (ranked.ranks[-2] > ranked.ranks[-1]) == (ranks[0] < ranks[1])
     assert len(fitted_part.lists[0][0].trials) == 50
     assert torch.isfinite(told.fit([], GRID, 0, 0.25).scores(GRID)).all()
@@ -181,7 +181,7 @@ def test_repetitions_are_one_value_to_each_objective() -> None:
         )
         for n in range(18)
     ]
-    with patch.object(JointPart, "fit", autospec=True, side_effect=JointPart.fit) as spy:
+    with patch.object(JointMembers, "fit", autospec=True, side_effect=JointMembers.fit) as spy:
         Recommender(SPACE, settings, seed=0, prior=None).suggest(trials, index=18)
     fitted_part = spy.call_args_list[0].args[0]
     rising, falling = (lists[0].ranks.reshape(3, 6) for lists in fitted_part.lists)

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from dre_plugins.engine import FittingSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.ensemble.mixture import Mixture, Part
+from dre_plugins.recommend.ensemble.mixture import Members, Mixture
 from dre_plugins.recommend.lists import TrialList
 
 FITTING = FittingSettings(n_steps=80, learning_rate=0.03)
@@ -24,11 +24,11 @@ def first_column(units: np.ndarray) -> np.ndarray:
     return units[:, :1].astype(np.float32)
 
 
-def part(encode=whole, n_members: int = 2, seed: int = 0) -> Part:
+def part(encode=whole, n_members: int = 2, seed: int = 0) -> Members:
     scorer = replace(PLAIN, n_members=n_members)
     n_features = encode(np.zeros((1, 2))).shape[1]
     ensemble = DeepRankingEnsemble.initialise(scorer, n_features, seed=seed)
-    return Part(ensemble, encode, FITTING)
+    return Members(ensemble, encode, FITTING)
 
 
 def points(n: int, seed: int = 0) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dre_plugins.recommend import Trial, TrialState
-from dre_plugins.recommend.noise import repetition_keys, without_noise
+from dre_plugins.recommend.lists import repetition_keys, without_noise
 
 
 def complete(value: float) -> Trial:

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import torch
 from small_spaces import PLANE, Value, history_of, sphere
 
 from dre_plugins.recommend import Trial, TrialState, past_gains
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.past_gains import LARGEST_WEIGHT, PastGains, judged, misranked_shares
+from dre_plugins.recommend.past_gains import LARGEST_WEIGHT, PastGains, misranked_shares, reversals
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer.metadata import Task
@@ -75,7 +74,7 @@ def test_shares_of_misranked_pairs(expected, ranks, shares, n_pairs) -> None:
 def test_tasks_that_order_most_pairs_otherwise_are_reversed(
     misranked, n_pairs, is_reversed, left
 ) -> None:
-    found, shares = judged(np.array(misranked), n_pairs)
+    found, shares = reversals(np.array(misranked), n_pairs)
     assert found.tolist() == is_reversed and shares == pytest.approx(left)
 
 
@@ -141,11 +140,11 @@ def test_pending_trials_count_as_tried() -> None:
 @pytest.mark.parametrize("n_ended", [3, 30])
 def test_the_mean_with_the_improvement_that_the_study_expects(n_ended) -> None:
     gains = gains_of(history_of(n_ended), sphere, alike)
-    logs = torch.linspace(-60.0, 1.0, len(ANYWHERE), dtype=torch.float64)
+    logs = np.linspace(-60.0, 1.0, len(ANYWHERE))
     of_past = gains.weights.sum()
     own = max(0.75, of_past * n_ended / 10)
-    direct = (own * logs.exp().numpy() + gains.at(ANYWHERE)) / (own + of_past)
-    assert gains.mean_with(logs, ANYWHERE).exp().numpy() == pytest.approx(direct)
+    direct = (own * np.exp(logs) + gains.at(ANYWHERE)) / (own + of_past)
+    assert np.exp(gains.mean_with(logs, ANYWHERE)) == pytest.approx(direct)
 
 
 def crashing(configuration) -> float:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.proposers.refinement import refined
+from dre_plugins.recommend.search import along_gradient
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 
 SPACE = SearchSpace(
@@ -39,7 +39,7 @@ def test_continuous_parameters_read_their_coordinate() -> None:
 def test_they_reach_the_peak_and_nothing_else_moves() -> None:
     units = np.random.default_rng(1).random((2, 5))
     units[:, 0] = 0.75  # "b", which has a z
-    moved = refined(SPACE, units, FREE, of_continuous)
+    moved = along_gradient(SPACE, units, FREE, of_continuous)
     np.testing.assert_allclose(moved[:, [1, 3, 4]], [PEAK, PEAK], atol=1e-4)
     np.testing.assert_array_equal(moved[:, [0, 2]], units[:, [0, 2]])
 
@@ -49,7 +49,7 @@ def test_inactive_and_given_parameters_stay() -> None:
     units[:, 0] = 0.25  # "a", which has no z
     fixed = FREE.copy()
     fixed[1] = units[0, 1]
-    moved = refined(SPACE, units, fixed, of_continuous)
+    moved = along_gradient(SPACE, units, fixed, of_continuous)
     np.testing.assert_array_equal(moved[:, [0, 1, 2, 4]], units[:, [0, 1, 2, 4]])
     np.testing.assert_allclose(moved[:, 3], 0.7, atol=1e-4)
 
@@ -57,7 +57,7 @@ def test_inactive_and_given_parameters_stay() -> None:
 def test_where_features_span_more_than_the_range_they_move_within_it() -> None:
     space = SearchSpace(SPACE.domains, SPACE.conditions, spans={"x": (-2.0, 2.0)})
     units = np.random.default_rng(1).random((2, 5))
-    moved = refined(space, units, FREE, of_continuous)
+    moved = along_gradient(space, units, FREE, of_continuous)
     np.testing.assert_allclose(moved[:, [1, 3]], [[0.0, 0.7]] * 2, atol=1e-4)
 
 
@@ -65,28 +65,28 @@ def test_a_peak_beyond_the_bounds_is_a_bound() -> None:
     units = np.random.default_rng(3).random((1, 5))
     place = SPACE.continuous[1]
     rising = np.eye(SPACE.n_features)[[place]]
-    moved = refined(SPACE, units, FREE, lambda features: (features[:, place], rising))
+    moved = along_gradient(SPACE, units, FREE, lambda features: (features[:, place], rising))
     assert moved[0, 1] == 1.0
 
 
 def test_a_space_of_bins_is_left_alone() -> None:
     bins = SearchSpace({"n": Integer(1, 9), "kind": Categorical(("a", "b"))})
     units = np.random.default_rng(4).random((2, 2))
-    assert refined(bins, units, FREE[:2], of_continuous) is units
+    assert along_gradient(bins, units, FREE[:2], of_continuous) is units
 
 
 def test_the_universal_prior_expects_more_of_refined_candidates(monkeypatch) -> None:
     gains = []
 
     def noting(space, units, fixed, acquisition):
-        moved = refined(space, units, fixed, acquisition)
+        moved = along_gradient(space, units, fixed, acquisition)
         before, after = (
             acquisition(space.features(rows).astype(float))[0] for rows in (units, moved)
         )
         gains.extend((after - before).tolist())
         return moved
 
-    monkeypatch.setattr("dre_plugins.recommend.proposers.processes.refined", noting)
+    monkeypatch.setattr("dre_plugins.recommend.search.along_gradient", noting)
     space = SearchSpace({f"x{i}": Float(-5.0, 5.0) for i in range(7)})
     for seed in range(4):
         rows = np.random.default_rng(seed).random((24, 7)) * 10.0 - 5.0

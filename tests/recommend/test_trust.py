@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dre_plugins.recommend.ensemble.trust import agreement, trust
+from dre_plugins.recommend.ensemble.expectation import agreement, trust
 from dre_plugins.recommend.lists import FAILED_RANK, dense_ranks
 from dre_plugins.recommend.schedule import CONTRAST_SHARE as CONTRAST, is_contrast_due
 

@@ -12,10 +12,9 @@ from small_spaces import PLANE, evaluated, history_of, sphere
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.inputs import ModelInputs
-from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.proposers.universal import UniversalProposer
+from dre_plugins.recommend.requests import Batch
 from dre_plugins.recommend.schedule import is_branch_turn
-from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.universal_prior import possible_targets
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
@@ -179,8 +178,9 @@ def test_equal_values_are_zeros(values) -> None:
 
 def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
     evidence = Evidence.of(rule.space, history, weights=np.ones(1))
-    inputs = ModelInputs(evidence, CandidateSearch(rule, None, seed=0), RecommenderSettings())
-    return UniversalProposer(UNIVERSAL, inputs, np.random.default_rng(0))
+    batch = Batch(evidence, range(1), rule, np.full(2, np.nan), seed=0)
+    inputs = ModelInputs(batch, RecommenderSettings())
+    return UniversalProposer(inputs, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from dre_plugins.engine import acquisition
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.universal_prior import log_improvements
 from dre_plugins.transfer.metadata import MetaDataset
 
 # Past tasks: X `[N, D]` and y `[N]` or `[N, 1]` of each.
@@ -149,14 +149,15 @@ def standardised(values: Tensor) -> Tensor:
 
 
 def log_expected_improvement(mean: Tensor, deviation: Tensor, best: Tensor | float) -> Tensor:
-    """Return the logarithm of the expected improvement over `best` `[C]`; see `acquisition`.
+    """Return the logarithm of the expected improvement over `best` `[C]`.
 
     Args:
         mean: Predicted means `[C]`.
         deviation: Predicted standard deviations `[C]`, which may be 0.
         best: The value to improve on.
     """
-    return acquisition.log_expected_improvement(mean, deviation.clamp_min(1e-9), float(best))
+    means, variances = mean.detach().numpy(), deviation.detach().clamp_min(1e-9).square().numpy()
+    return torch.from_numpy(log_improvements(means, variances, float(best))[0])
 
 
 def past_tables(past: PastTasks, n_columns: int | None = None) -> list[Table]:

@@ -34,7 +34,7 @@ CHOOSING = timedelta(seconds=5)
 # Of w workers in conflict one stays at each move, so w - 1 moves settle it.
 MAX_MOVES = 20
 # Of two suggestions made at the same time one is chosen again if all their units differ by less.
-# Four workers that asked together were .0002 to .004 apart.
+# Four workers that asked together were .0002 to .004 apart (lab/2026-11-26-workers-at-once.md).
 NEAR = 0.005
 
 # Whether a suggestion repeats another trial.

@@ -30,13 +30,13 @@ from dre_plugins.memory.access import StudyMemory, count_failure
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded_study import Header, seconds_of
 from dre_plugins.memory.selection import first_with, most_alike, overlap
-from dre_plugins.recommend.past_tasks import KnowsParameters
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     GivenPrior,
+    KnowsParameters,
     LoadedPrior,
     RecognisedPrior,
-    check_count,
+    checked,
     fits,
     yields_to_memory,
 )
@@ -122,14 +122,14 @@ class PriorSource:
         of a storage.
         """
         n_objectives = len(study.directions)
-        check_count(self._whole.prior, n_objectives)
+        prior = checked(self._whole.prior, n_objectives)
         if n_objectives > 1 and self._learns_from_storage:
             raise ValueError(
                 f"past_studies={STORAGE!r} cannot be used with {n_objectives} objectives, as only "
                 "studies of one are learnt from: leave it out, or train priors (Prior.train)."
             )
-        if n_objectives > 1 and isinstance(self._whole.prior, RecognisedPrior):
-            return StudyPrior(UNIVERSAL)
+        if prior is not self._whole.prior:
+            return StudyPrior(prior)
         may_find = n_objectives == 1 and number < N_BEFORE_TURNS
         find = self._finder_for(study) if may_find else None
         if find is None:

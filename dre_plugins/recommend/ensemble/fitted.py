@@ -1,9 +1,11 @@
 """The ensemble fitted to the trials of a study: `fit_ensemble` and its result.
 
-An `Expectation` ranks by the trained priors alone, and says how far they are trusted. By that,
-`InitialMembers` makes the parts of the ensemble. A `Part` has members that start alike, from one
-prior or untrained; a `JointPart` has members that rank by all objectives, by a `Part` for each.
-`fit_ensemble` fits every part, and a `Mixture` ranks by all of them together.
+An `Expectation` ranks by the trained priors alone, and says how far they are trusted. By that a
+share of the ensemble's members starts from the priors, and the others are untrained. `Members`
+start alike; `JointMembers` rank by all objectives, by `Members` for each. `fit_ensemble` fits
+them, and a `Mixture` ranks by all of them together.
+
+Notation: see docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -17,16 +19,21 @@ import torch
 
 from dre_plugins.engine.acquisition import ACQUISITIONS, rank_statistics
 from dre_plugins.engine.settings import get_preset
-from dre_plugins.recommend.ensemble.initial_members import InitialMembers
-from dre_plugins.recommend.ensemble.mixture import Members, Mixture
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend.ensemble.mixture import JointMembers, Members, Mixture
 from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.lists import TrialList, select_fantasies, with_fantasies
+from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.schedule import DISTRUSTED
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
+from dre_plugins.recommend.sketch import MAX_FEATURES
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.candidates import with_fixed
 
 # Share of the steps of a fit that are taken when fantasies are added to a fitted ensemble.
 REFIT_SHARE = 0.25
+# Largest number of members that rank by a single objective, over all objectives.
+MAX_SINGLE = 20
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class FittedEnsemble:
     """
 
     inputs: ModelInputs
-    parts: tuple[Members, ...]  # the fitted members
+    groups: tuple[Members | JointMembers, ...]  # the fitted members
     lists: list[TrialList]
     units: Units  # canonical coordinates of the trials and of fantasies `[N + U, P]`
     n_fits: int = 1  # how often the members were fitted
@@ -55,8 +62,8 @@ class FittedEnsemble:
     def predictions(self, candidates: Units) -> torch.Tensor:
         """Return ranks and, in the last row, logarithms of `GainWeights` `[M + 1, C]`."""
         units = self.inputs.search.space.canonical(candidates)
-        log_weights = self.inputs.gain_weights.logs_at(units)[None]
-        return torch.cat([self.ranks(units), log_weights.float()])
+        log_weights = torch.from_numpy(self.inputs.gain_weights.logs_at(units)).float()
+        return torch.cat([self.ranks(units), log_weights[None]])
 
     def acquisition(
         self, predictions: torch.Tensor, incumbent: torch.Tensor | None, index: int = 0
@@ -70,7 +77,7 @@ class FittedEnsemble:
         """
         ranks, log_weights = predictions[:-1], predictions[-1]
         settings, gain_weights = self.inputs.settings, self.inputs.gain_weights
-        if incumbent is None and gain_weights.feasibility is not None:
+        if incumbent is None and gain_weights.constraints:
             incumbent = ranks.new_full((len(ranks),), self.n_reference)
             # Far from feasible trials probabilities underflow.
             log_weights = log_weights - log_weights.max()
@@ -146,21 +153,93 @@ class FittedEnsemble:
         positions = np.arange(len(self.units), len(self.units) + len(pending))
         units = np.concatenate([self.units, pending])
         lists = with_fantasies(self.lists, positions, units, self._mixture.mean_ranks)
-        parts = [part.with_fantasies(positions, units) for part in self.parts]
-        parts = [part.fit(lists, units, int(rng.integers(2**63)), REFIT_SHARE) for part in parts]
-        return replace(self, parts=tuple(parts), lists=lists, units=units, n_fits=self.n_fits + 1)
+        groups = tuple(
+            group.with_fantasies(positions, units).fit(
+                lists, units, int(rng.integers(2**63)), REFIT_SHARE
+            )
+            for group in self.groups
+        )
+        return replace(self, groups=groups, lists=lists, units=units, n_fits=self.n_fits + 1)
 
     @cached_property
     def _mixture(self) -> Mixture:
-        return Mixture(self.parts, _reference(self.inputs.search, self.lists, self.units))
+        return Mixture(self.groups, _reference(self.inputs.search, self.lists, self.units))
 
 
 def fit_ensemble(inputs: ModelInputs, rng: np.random.Generator) -> FittedEnsemble:
     """Return an ensemble fitted to the trials; a FittingError says that the fit diverged."""
     lists, units = inputs.evidence.lists, inputs.evidence.units
-    parts = InitialMembers(inputs, rng).parts(_reference(inputs.search, lists, units))
-    members = [part.fit(lists, units, int(rng.integers(2**63)), 1.0) for part in parts]
-    return FittedEnsemble(inputs, tuple(members), lists, units)
+    initial = _initial_members(inputs, _reference(inputs.search, lists, units), rng)
+    fitted = [group.fit(lists, units, int(rng.integers(2**63)), 1.0) for group in initial]
+    return FittedEnsemble(inputs, tuple(fitted), lists, units)
+
+
+def _initial_members(
+    inputs: ModelInputs, reference: Units, rng: np.random.Generator
+) -> list[Members | JointMembers]:
+    """Return members from the priors, as many as these are trusted, and untrained ones.
+
+    Ranks of single objectives are taken against the reference points `[K, P]`.
+    """
+    evidence, expectation = inputs.evidence, inputs.expectation
+    groups: list[Members | JointMembers] = []
+    if expectation.n_trusted:
+        groups.append(_members_of_priors(inputs, expectation.n_trusted, reference, rng))
+    n_untrained = expectation.n_members - expectation.n_trusted
+    weights, lists = evidence.weights, evidence.objective_lists
+    if len(weights) > 1 and n_untrained > 1:
+        # Half of them rank each objective alone and half all of them as one, which together is
+        # better than either (docs/decisions/several-objectives.md).
+        n_single = min(max(2, MAX_SINGLE // len(weights)), n_untrained - n_untrained // 2)
+        by_objective = tuple(_untrained(inputs, n_single, rng) for _ in weights)
+        groups.append(JointMembers(by_objective, lists, weights, reference))
+        n_untrained //= 2
+    if n_untrained:
+        groups.append(_untrained(inputs, n_untrained, rng))
+    return groups
+
+
+def _members_of_priors(
+    inputs: ModelInputs, n_members: int, reference: Units, rng: np.random.Generator
+) -> Members | JointMembers:
+    """Return members of the prior; with a prior for each objective, members that join them.
+
+    Members of an objective whose prior is not trusted any more are untrained.
+    """
+    priors, evidence = inputs.priors, inputs.evidence
+    if len(priors) == 1 and priors[0] is not None:
+        return _members_of_prior(inputs, priors[0], n_members)
+    trusts = inputs.expectation.trusts
+    by_objective = tuple(
+        _members_of_prior(inputs, prior, n_members)
+        if prior is not None and trusts[place] >= DISTRUSTED
+        else _untrained(inputs, n_members, rng)
+        for place, prior in enumerate(priors)
+    )
+    weights = evidence.weights
+    if not evidence.lists:  # nothing is known of the other objectives yet
+        weights = weights * [prior is not None for prior in priors]
+    return JointMembers(by_objective, evidence.objective_lists, weights, reference)
+
+
+def _members_of_prior(inputs: ModelInputs, prior: AlignedPrior, n_members: int) -> Members:
+    settings = inputs.settings
+    ensemble = prior.ensemble.first(n_members).to(settings.device, settings.n_threads)
+    return Members(ensemble, prior.encode, get_preset(settings.preset).from_prior)
+
+
+def _untrained(inputs: ModelInputs, n_members: int, rng: np.random.Generator) -> Members:
+    """Return members with random weights."""
+    settings, preset = inputs.settings, get_preset(inputs.settings.preset)
+    ensemble = DeepRankingEnsemble.initialise(
+        replace(preset.scorer, n_members=n_members),
+        min(inputs.evidence.space.n_features, MAX_FEATURES),
+        seed=int(rng.integers(2**63)),
+        first_slope=preset.first_slope,
+        device=settings.device,
+        n_threads=settings.n_threads,
+    )
+    return Members(ensemble, inputs.features, preset.from_random)
 
 
 def _reference(search: CandidateSearch, lists: Sequence[TrialList], units: Units) -> Units:

@@ -1,7 +1,7 @@
 """The ensemble of a suggestion: members that come from a prior beside freshly drawn ones.
 
 Ranks of different members are comparable, whatever they were trained on, so the ranks of a mixture
-are those of its parts, stacked. Each part reads features of its own.
+are those of its groups of members, stacked. Each group reads features of its own.
 
 Notation: see docs/architecture.md; `O` objectives.
 """
@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -26,23 +25,21 @@ from dre_plugins.recommend.pareto import scalarised
 from dre_plugins.recommend.prior import Encode
 from dre_plugins.space.base import Array, Positions, Units
 
-Members: TypeAlias = "Part | JointPart"
-
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Members:
     """Hold members that start alike and read the same features."""
 
     ensemble: DeepRankingEnsemble
     encode: Encode  # canonical coordinates `[C, P]` -> features `[C, D]`
     fitting: FittingSettings
 
-    def with_fantasies(self, positions: Positions, units: Units) -> Part:
-        """Return the part unchanged, as the lists that `fit` is given hold the fantasies."""
+    def with_fantasies(self, positions: Positions, units: Units) -> Members:
+        """Return the members unchanged, as the lists that `fit` is given hold the fantasies."""
         return self
 
-    def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Part:
-        """Return the part fitted for a share of the steps; without lists it is unchanged.
+    def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Members:
+        """Return the members fitted for a share of the steps; without lists they are unchanged.
 
         Lists hold positions in `units` `[N, P]`.
         """
@@ -66,7 +63,7 @@ class Part:
 
     @property
     def kind(self) -> Hashable:
-        """Return a key that is equal for parts that can be fitted in one batch."""
+        """Return a key that is equal for members that can be fitted in one batch."""
         if self.ensemble.settings.context is not None:
             return id(self)
         settings = replace(self.ensemble.settings, n_members=1)
@@ -85,11 +82,11 @@ class Part:
 
 
 class Mixture:
-    """Rank configurations by the members of all parts, against reference points `[K, P]`."""
+    """Rank configurations by all groups of members, against reference points `[K, P]`."""
 
-    def __init__(self, parts: Sequence[Members], reference: Units) -> None:
-        self._parts = tuple(parts)
-        self._reference = [sorted_reference(part.scores(reference)) for part in self._parts]
+    def __init__(self, groups: Sequence[Members | JointMembers], reference: Units) -> None:
+        self._groups = tuple(groups)
+        self._reference = [sorted_reference(group.scores(reference)) for group in self._groups]
 
     @property
     def n_reference(self) -> int:
@@ -100,8 +97,8 @@ class Mixture:
         """Return ranks `[M, C]` of canonical coordinates `[C, P]` against the reference."""
         return torch.cat(
             [
-                ranks_among(part.scores(units), reference)
-                for part, reference in zip(self._parts, self._reference, strict=True)
+                ranks_among(group.scores(units), reference)
+                for group, reference in zip(self._groups, self._reference, strict=True)
             ]
         )
 
@@ -111,47 +108,50 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class JointPart:
-    """Hold members that rank by all objectives, each made of one member of every part."""
+class JointMembers:
+    """Hold members that rank by all objectives, each made of one member for every objective."""
 
-    parts: tuple[Part, ...]  # members for each objective `[O]`, as many in all of them
-    lists: tuple[Sequence[TrialList], ...]  # what each part is fitted to `[O]`
+    by_objective: tuple[Members, ...]  # members for each objective `[O]`, as many in all of them
+    lists: tuple[Sequence[TrialList], ...]  # what those of each objective are fitted to `[O]`
     weights: Array  # weights of the objectives `[O]`
     reference: Units  # points that ranks are taken against `[K, P]`
 
-    def with_fantasies(self, positions: Positions, units: Units) -> JointPart:
-        """Return the members with unfinished trials `[U]` in the lists of each part."""
+    def with_fantasies(self, positions: Positions, units: Units) -> JointMembers:
+        """Return the members with unfinished trials `[U]` in the lists of each objective."""
         lists = tuple(
             with_fantasies(lists, positions, units, mixture.mean_ranks)
             for mixture, lists in zip(self._mixtures, self.lists, strict=True)
         )
         return replace(self, lists=lists)
 
-    def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> JointPart:
-        """Return the members fitted, each part to its own lists instead of `lists`.
+    def fit(
+        self, lists: Sequence[TrialList], units: Units, seed: int, share: float
+    ) -> JointMembers:
+        """Return the members fitted, those of each objective to its own lists.
 
-        Parts that are alike are fitted in one batch.
+        Members that are alike are fitted in one batch.
         """
-        fitted = [*self.parts]
-        groups: defaultdict[Hashable, list[int]] = defaultdict(list)
-        for place, part in enumerate(self.parts):
-            groups[part.kind if self.lists[place] else place].append(place)
-        for places in groups.values():
-            alike = [self.parts[place] for place in places]
+        fitted = [*self.by_objective]
+        places_of: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for place, members in enumerate(self.by_objective):
+            places_of[members.kind if self.lists[place] else place].append(place)
+        for places in places_of.values():
+            alike = [self.by_objective[place] for place in places]
             if len(alike) < 2:
-                (place,), (part,) = places, alike
-                fitted[place] = part.fit(self.lists[place], units, seed, share)
+                (place,), (members,) = places, alike
+                fitted[place] = members.fit(self.lists[place], units, seed, share)
                 continue
-            batch = [self.parts[place].padded(self.lists[place], units) for place in places]
             ensembles = fit_together(
-                [part.ensemble for part in alike], batch, alike[0].shortened(share)
+                [members.ensemble for members in alike],
+                [self.by_objective[place].padded(self.lists[place], units) for place in places],
+                alike[0].shortened(share),
             )
-            for place, part, ensemble in zip(places, alike, ensembles, strict=True):
-                fitted[place] = replace(part, ensemble=ensemble)
-        return replace(self, parts=tuple(fitted))
+            for place, members, ensemble in zip(places, alike, ensembles, strict=True):
+                fitted[place] = replace(members, ensemble=ensemble)
+        return replace(self, by_objective=tuple(fitted))
 
     def scores(self, units: Units) -> torch.Tensor:
-        """Return the scores of all members `[M, C]`; see `Part.scores`."""
+        """Return the scores of all members `[M, C]`; see `Members.scores`."""
         n = len(self.reference)
         ranks = [mixture.ranks(units).numpy() for mixture in self._mixtures]
         places = 1.0 - np.stack(ranks, axis=-1) / n
@@ -159,4 +159,4 @@ class JointPart:
 
     @cached_property
     def _mixtures(self) -> tuple[Mixture, ...]:
-        return tuple(Mixture([part], self.reference) for part in self.parts)
+        return tuple(Mixture([members], self.reference) for members in self.by_objective)

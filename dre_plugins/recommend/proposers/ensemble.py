@@ -5,8 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
+from dre_plugins.recommend.ensemble.fitted import fit_ensemble
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, evolved
 from dre_plugins.space.base import Units
@@ -21,13 +22,11 @@ N_PARENTS = 8
 
 
 class EnsembleProposer:
-    """Propose the candidate of the largest acquisition of an ensemble."""
+    """Propose the candidate of the largest acquisition of an ensemble fitted to the trials."""
 
-    def __init__(self, ensemble: FittedEnsemble, rng: np.random.Generator) -> None:
-        self._ensemble = ensemble
-        self._inputs = ensemble.inputs
-        self._search = ensemble.inputs.search
-        self._rng = rng
+    def __init__(self, inputs: ModelInputs, rng: np.random.Generator) -> None:
+        self._inputs, self._search, self._rng = inputs, inputs.search, rng
+        self._ensemble = fit_ensemble(inputs, rng)
         self._pool: CandidatePool | None = None  # of the last choice, until the next fit
 
     def fantasize(self, pending: Units) -> None:

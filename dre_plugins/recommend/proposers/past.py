@@ -8,7 +8,6 @@ import torch
 
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.inputs import ModelInputs
-from dre_plugins.recommend.past_gains import PastGains
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.requests import Choice, Request
 from dre_plugins.space.base import Units
@@ -17,20 +16,14 @@ from dre_plugins.space.base import Units
 class PastProposer:
     """Propose the candidate that past tasks expect to gain most.
 
-    If none is expected to gain anything, it is a space-filling point.
+    If none is expected to gain anything, it is a space-filling point. At least one past task must
+    count, see `ModelInputs.past_gains`.
     """
 
-    def __init__(
-        self,
-        gains: PastGains,
-        inputs: ModelInputs,
-        filling: SpaceFilling,
-        rng: np.random.Generator,
-    ) -> None:
-        self._gains = gains
-        self._inputs, self._search = inputs, inputs.search
-        self._filling = filling
-        self._rng = rng
+    def __init__(self, inputs: ModelInputs, rng: np.random.Generator) -> None:
+        self._inputs, self._search, self._rng = inputs, inputs.search, rng
+        assert inputs.past_gains is not None
+        self._gains = inputs.past_gains
 
     def fantasize(self, pending: Units) -> None:
         """Count pending trials `[U, P]` among those that were tried."""
@@ -44,7 +37,7 @@ class PastProposer:
         )
         units, gain, is_new = search.best(pool, self._predict, acquisition, request, self._rng)
         if self._gains.have_tried and not gain > 0.0:
-            return self._filling.propose(replace(request, turn="random"))
+            return SpaceFilling(self._inputs.batch).propose(replace(request, turn="random"))
         explanation = Explanation(
             request.turn if is_new else "exhausted",
             *self._rank(search.space.canonical(units[None])),
@@ -57,8 +50,8 @@ class PastProposer:
     def _predict(self, candidates: Units) -> torch.Tensor:
         """Return the gains of candidates `[1, C]`."""
         units = self._search.space.canonical(candidates)
-        gains = torch.from_numpy(self._gains.at(units))
-        return (gains * self._inputs.gain_weights.logs_at(units).exp())[None]
+        gains = self._gains.at(units) * np.exp(self._inputs.gain_weights.logs_at(units))
+        return torch.from_numpy(gains)[None]
 
     def _rank(self, units: Units) -> tuple[float, float | None]:
         """Return the mean rank of a candidate `[1, P]` over past tasks, and its deviation.

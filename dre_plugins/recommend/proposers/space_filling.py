@@ -31,10 +31,7 @@ class SpaceFilling:
     """Propose configurations that fill a space."""
 
     batch: Batch
-    seed: int  # of the study
-
-    def fantasize(self, pending: Units) -> None:
-        """Do nothing, as space-filling points do not depend on outcomes."""
+    prior_weight: float | None = None  # of the prior that a contrast tests, for the explanation
 
     def propose(self, request: Request) -> Choice:
         """Return the Sobol point of the suggestion's number, or another one if that was tried."""
@@ -43,25 +40,26 @@ class SpaceFilling:
             if units is not None:
                 return Choice(units, True, of_portfolio(self.batch.learner))
         units, is_new = self._point(request.index, request.seen, request.fixed)
-        return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
+        source = request.turn if is_new else "exhausted"
+        return Choice(units, is_new, Explanation(source, prior_weight=self.prior_weight))
 
     def _portfolio_point(self, request: Request) -> Units | None:
         """Return a point of the portfolio `[P]`; None if it was tried, or breaks the rule."""
         rule, favourite = self.batch.rule, self.batch.portfolio[request.index]
         space = rule.space
-        point = start_up_point(space, request.index, self.seed)
+        point = start_up_point(space, request.index, self.batch.seed)
         units = with_fixed(np.where(np.isnan(favourite), point, favourite)[None], request.fixed)
         units = rule.kept(units)
         is_new = distinct(space.canonical(units), request.seen)
         return units[0] if is_new.any() else None
 
     def _point(self, index: int, seen: Seen, fixed: Units) -> tuple[Units, bool]:
-        rng, rule = stream("space-filling", self.seed, index), self.batch.rule
-        space, candidates = rule.space, self.batch.candidates
+        rule, candidates, seed = self.batch.rule, self.batch.candidates, self.batch.seed
+        rng, space = stream("space-filling", seed, index), rule.space
         if candidates is not None:
             draws = rng.permutation(candidates)
         else:
-            first = with_fixed(start_up_point(space, index, self.seed)[None], fixed)
+            first = with_fixed(start_up_point(space, index, seed)[None], fixed)
             # If the point is not valid, the next one of those that were found to be valid.
             examples = np.roll(rule.examples(fixed), -index, axis=0)
             others = rule.spread(N_DRAWS, rng, fixed)
