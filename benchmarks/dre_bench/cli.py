@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.table import Table
 
-from dre_bench.measuring import calibration, numbers, scale, speed
+from dre_bench.measuring import calibration, numbers, speed
 from dre_bench.replays.command import evaluate
 from dre_plugins.cli.console import console, printable, tracked
 from dre_plugins.cli.errors import command_line
@@ -275,7 +275,7 @@ def report(
         console().print(f"Page: {html}")
 
 
-for measure in (speed, calibration, scale, evaluate):
+for measure in (speed, calibration, evaluate):
     app.command()(measure)
 
 

@@ -179,8 +179,3 @@ def _loaded(data: str) -> tuple[Any, Any]:
 
     inputs, targets = getattr(datasets, data)(return_X_y=True)
     return inputs, targets
-
-
-def learner_scenario(name: str) -> LearnerScenario:
-    """Return the scenario of a name."""
-    return LearnerScenario(name)

@@ -1,4 +1,4 @@
-"""Paired runs of a benchmark, appended to a JSONL file, in processes or on a Ray cluster.
+"""Paired runs of a benchmark, in processes, appended to a JSONL file.
 
 A run that is in the file already is not repeated, so an interrupted command is resumed by giving
 it again; a run that failed is recorded with its error, harms no other, and is tried again next
@@ -44,7 +44,7 @@ LIBRARIES = ("optuna", "ray", "syne-tune", "botorch", "torch")
 
 @dataclass(frozen=True)
 class Sources:
-    """Where data lie, on every machine that performs runs.
+    """Where data lie.
 
     Attributes:
         data: Folder with a folder for each scenario of YAHPO Gym.

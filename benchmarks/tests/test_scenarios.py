@@ -88,7 +88,6 @@ def test_scenarios_are_found_by_name(tmp_path, monkeypatch) -> None:
     assert isinstance(scenario_of(Sources(), "my_tasks:make"), Scenario)
     for name, message in {
         "rbv2_xgboost": "needs the data",
-        "hpob-surrogate:5971": "needs the surrogates of HPO-B",
         "unheard": "known: rbv2_xgboost",
         "my_tasks:nothing": "cannot be imported",
         "no_such_module:x": "cannot be imported",
