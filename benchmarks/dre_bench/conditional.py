@@ -13,7 +13,7 @@ What is compared is whether a sampler finds the right branch before it refines a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -93,27 +93,23 @@ class Branches(Scenario):
             ),
         )
 
-    def evaluate_many(
-        self, task: int, configurations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Evaluate many configurations on one task: an array ``[N]``."""
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """Return what is maximised, of one configuration."""
         rng = np.random.default_rng(task)
         names = self.parameters[1].choices
         places = rng.permutation(len(names))
         centres = rng.uniform(0.1, 0.9, (len(names), 2))
         common = rng.uniform(0.1, 0.9)
-        rows = []
-        for configuration in configurations:
-            branch = names.index(configuration["branch"])
-            place = places[branch] / (len(names) - 1)  # 1 is the branch with the highest optimum
-            share = configuration[f"{configuration['branch']}_share"] - centres[branch, 0]
-            rate = math.log10(configuration[f"{configuration['branch']}_rate"]) / 5.0 + 1.0
-            distance = share**2 + (rate - centres[branch, 1]) ** 2
-            distance += 0.2 * (configuration["common"] - common) ** 2
-            depth, width = 0.6 + 1.4 * place, 0.6 - 0.35 * place
-            top = 0.4 * (place - 1.0)
-            rows.append(top - depth * (1.0 - math.exp(-distance / (2.0 * width**2))))
-        return {self.metric: np.array(rows, dtype=np.float64)}
+        name = configuration["branch"]
+        branch = names.index(name)
+        place = places[branch] / (len(names) - 1)  # 1 is the branch with the highest optimum
+        share = configuration[f"{name}_share"] - centres[branch, 0]
+        rate = math.log10(configuration[f"{name}_rate"]) / 5.0 + 1.0
+        distance = share**2 + (rate - centres[branch, 1]) ** 2
+        distance += 0.2 * (configuration["common"] - common) ** 2
+        depth, width = 0.6 + 1.4 * place, 0.6 - 0.35 * place
+        top = 0.4 * (place - 1.0)
+        return float(top - depth * (1.0 - math.exp(-distance / (2.0 * width**2))))
 
 
 class Switches(Scenario):
@@ -143,22 +139,17 @@ class Switches(Scenario):
         )
         self._n_switches = n_switches
 
-    def evaluate_many(
-        self, task: int, configurations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Evaluate many configurations on one task: an array ``[N]``."""
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """Return what is maximised, of one configuration."""
         rng = np.random.default_rng(task)
         centres = rng.uniform(0.1, 0.9, 3)
         gains = rng.uniform(-0.3, 0.15, self._n_switches)
         places = rng.uniform(0.1, 0.9, self._n_switches)
-        rows = []
-        for configuration in configurations:
-            value = -sum((configuration[f"x{i}"] - centres[i]) ** 2 for i in range(3))
-            for i in range(self._n_switches):
-                if configuration[f"use{i}"] == "yes":
-                    value += gains[i] - 0.3 * (configuration[f"strength{i}"] - places[i]) ** 2
-            rows.append(value)
-        return {self.metric: np.array(rows, dtype=np.float64)}
+        value = -sum((configuration[f"x{i}"] - centres[i]) ** 2 for i in range(3))
+        for i in range(self._n_switches):
+            if configuration[f"use{i}"] == "yes":
+                value += gains[i] - 0.3 * (configuration[f"strength{i}"] - places[i]) ** 2
+        return float(value)
 
 
 class LearnerChoice(Scenario):
@@ -200,20 +191,15 @@ class LearnerChoice(Scenario):
             for split in SPLITS
         }
 
-    def evaluate_many(
-        self, task: int, configurations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Evaluate many configurations on one task: an array ``[N]``."""
-        values = []
-        for configuration in configurations:
-            learner = configuration["learner"]
-            inner = {
-                name.removeprefix(f"{learner}."): value
-                for name, value in configuration.items()
-                if name != "learner"
-            }
-            values.append(self._learners[learner].evaluate(task, inner)[self.metric])
-        return {self.metric: np.array(values)}
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """Return what is maximised, of one configuration."""
+        learner = configuration["learner"]
+        inner = {
+            name.removeprefix(f"{learner}."): value
+            for name, value in configuration.items()
+            if name != "learner"
+        }
+        return self._learners[learner].evaluate(task, inner)[self.metric]
 
 
 def _only_for(classifier: str, *parameters: Parameter) -> tuple[Parameter, ...]:
@@ -270,19 +256,13 @@ class Pipelines(Scenario):
         """Every second data set for validation, the others for tests."""
         return {"train": [], "validation": self.tasks[::2], "test": self.tasks[1::2]}
 
-    def evaluate_many(
-        self, task: int, configurations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Evaluate many configurations on one task: an array ``[N]``."""
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """Return what is maximised, of one configuration."""
         from sklearn.model_selection import StratifiedKFold, cross_val_score
 
         inputs, targets = _rows(self._path, self._names[task])
         folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
-        scores = [
-            cross_val_score(_pipeline(configuration), inputs, targets, cv=folds).mean()
-            for configuration in configurations
-        ]
-        return {self.metric: np.array(scores, dtype=np.float64)}
+        return float(cross_val_score(_pipeline(configuration), inputs, targets, cv=folds).mean())
 
 
 def _pipeline(configuration: Mapping[str, Any]) -> Any:

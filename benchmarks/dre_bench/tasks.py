@@ -120,6 +120,8 @@ def split_by_position(tasks: Sequence[T]) -> dict[Split, list[T]]:
 class Scenario:
     """A search space and what evaluates it, on tasks of the same kind; to be subclassed.
 
+    A subclass defines ``value`` or ``evaluate_many``, as each has a default by the other.
+
     Attributes:
         name: Name of the scenario.
         metric: Name of the output that is maximised.
@@ -143,7 +145,8 @@ class Scenario:
         self, task: int, configurations: Sequence[Mapping[str, Any]]
     ) -> dict[str, NDArray[np.float64]]:
         """Evaluate many configurations on one task: an array ``[N]`` for each output."""
-        raise NotImplementedError
+        values = [self.value(task, configuration) for configuration in configurations]
+        return {self.metric: np.array(values, dtype=np.float64)}
 
     def value(self, task: int, configuration: Mapping[str, Any]) -> float:
         """What is maximised, of one configuration."""
@@ -199,7 +202,7 @@ class YahpoScenario(Scenario):
         self.parameters = _read_parameters(space)
         self.tasks = _read_tasks(space)
         self._codes: dict[str, dict[str, int]] = json.loads((folder / "encoding.json").read_text())
-        self._session = _session(folder / "model.onnx")
+        self._session = session(folder / "model.onnx")
 
     def evaluate(
         self,
@@ -305,16 +308,17 @@ def _read_parameters(space: Mapping[str, Any]) -> tuple[Parameter, ...]:
         for condition in space["conditions"]
     }
     parameters = [
-        _read_parameter(entry, *conditions.get(entry["name"], (None, ())))
+        read_parameter(entry, *conditions.get(entry["name"], (None, ())))
         for entry in space["hyperparameters"]
         if entry["name"] not in _NOT_TUNED
     ]
     return tuple(sorted(parameters, key=lambda parameter: parameter.parent is not None))
 
 
-def _read_parameter(
-    entry: Mapping[str, Any], parent: str | None, active_for: tuple[str, ...]
+def read_parameter(
+    entry: Mapping[str, Any], parent: str | None = None, active_for: tuple[str, ...] = ()
 ) -> Parameter:
+    """Return a parameter as a ``config_space.json`` describes it."""
     if entry["type"] == "categorical":
         return Parameter(
             name=entry["name"],
@@ -339,8 +343,8 @@ def _read_tasks(space: Mapping[str, Any]) -> list[int]:
     return sorted(int(task) for task in entry["choices"])
 
 
-def _session(path: Path) -> Any:
-    """An onnxruntime session with one thread: benchmark runs share the machine by processes."""
+def session(path: Path) -> Any:
+    """Return an onnxruntime session with one thread: runs share the machine by processes."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

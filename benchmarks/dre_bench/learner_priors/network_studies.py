@@ -19,6 +19,7 @@ import numpy as np
 import optuna
 
 from dre_bench.lcbench import Lcbench
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.learner_priors.studies import SAMPLERS, Gain, gain, sampler_of, suggest
 from dre_plugins.space import Domain, Float, Integer, Ordinal
 from dre_plugins.transfer.spaces.prefixes import change_of
@@ -106,8 +107,7 @@ def main() -> None:
     chosen = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     scenario = Lcbench(chosen.lcbench)
-    texts = chosen.out.read_text().splitlines() if chosen.out.exists() else []
-    lines = [json.loads(text) for text in texts]
+    lines = read(chosen.out)
     done = {(line["space"], line["task"], line["seed"], line["sampler"]) for line in lines}
     for seed in range(chosen.seeds):
         for title in SPACES:
@@ -118,8 +118,7 @@ def main() -> None:
                     values = values_of_study(scenario, title, task, sampler, seed)
                     line = {"space": title, "task": task, "seed": seed, "sampler": sampler}
                     lines.append({**line, "values": values})
-                    with chosen.out.open("a") as file:
-                        file.write(json.dumps(lines[-1]) + "\n")
+                    append(chosen.out, lines[-1])
     of_pairs = report(scenario, lines)
     if chosen.write:
         chosen.write.write_text(json.dumps(asdict(of_pairs), indent=1) + "\n")

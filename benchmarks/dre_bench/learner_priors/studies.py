@@ -23,6 +23,7 @@ import optuna
 from dre_bench.learner_evaluations import datasets as archives
 from dre_bench.learner_evaluations.evaluation import evaluate, mean_metric
 from dre_bench.learner_evaluations.plan import DEFAULT, SOBOL
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.learner_evaluations.tables import read_tables
 from dre_bench.learner_priors.held_out import N_FOLDS
 from dre_bench.learner_priors.regrets import is_of_kind, losses_of, regrets, scale_of
@@ -124,18 +125,12 @@ def run(archive: Path, folds: Path, out: Path, lines: Iterable[dict[str, Any]], 
             n,
             line["seed"],
         )
-        with out.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        append(out, line)
 
 
 def key_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what tells a study from others."""
     return tuple(line[name] for name in ("space", "dataset", "metric", "seed", "sampler"))
-
-
-def read(out: Path) -> list[dict[str, Any]]:
-    """Return the studies of a file."""
-    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
 
 
 # ---- report
