@@ -11,7 +11,6 @@ configurations with the highest scores among those that were evaluated. Run agai
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import defaultdict
 from dataclasses import replace
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 from scipy.stats import kendalltau
 
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.learner_evaluations.tables import Table, read_tables
 from dre_bench.learner_priors import training
 from dre_bench.learner_priors.held_out import N_FOLDS
@@ -93,8 +93,7 @@ def run(out: Path) -> None:
     """Append what is not in the file yet."""
     torch.set_num_threads(1)
     datasets, tables = read_tables(EVALUATIONS)
-    lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    done = {(line["prior"], line["fold"], line["part"]) for line in lines}
+    done = {(line["prior"], line["fold"], line["part"]) for line in read(out)}
     for fold in range(N_FOLDS):
         held_out = datasets[fold::N_FOLDS]
         others = [i for i, name in enumerate(datasets) if name not in held_out]
@@ -105,16 +104,14 @@ def run(out: Path) -> None:
                 prior = trained(name, datasets, parts_of(tables, name, part, others))
                 taught = [dataset for dataset in datasets if dataset not in held_out]
                 rows = measured(prior, metadata_of(name, datasets, tables, taught))
-                line = {"prior": name, "fold": fold, "part": part, "tasks": rows}
-                with out.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
+                append(out, {"prior": name, "fold": fold, "part": part, "tasks": rows})
                 print(name, fold, part, len(rows), flush=True)
 
 
 def report(path: Path) -> None:
     """Print means over learners and data sets, with paired errors against all evaluations."""
     found: dict = defaultdict(dict)
-    for line in map(json.loads, path.read_text().splitlines()):
+    for line in read(path):
         for task in line["tasks"]:
             dataset = task["task"].rpartition(" by ")[0]
             place = (line["prior"], dataset)

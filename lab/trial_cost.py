@@ -7,7 +7,6 @@ python lab/trial_cost.py table OUT [--data FOLDER]
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from functools import cache
@@ -20,6 +19,7 @@ import torch
 from scipy.stats import wilcoxon
 
 from dre_bench import lcbench
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.priors import search_space
 from dre_bench.tasks import Configuration, Scenario, YahpoScenario
 from dre_plugins.study import AskTell
@@ -104,16 +104,13 @@ def study(name: str, task: int, seed: int, sampler: str) -> Record:
 
 def run(out: Path, samplers: list[str], names: list[str], seeds: list[int]) -> None:
     """Run what the file lacks, and append a line for each study."""
-    lines = map(json.loads, out.read_text().splitlines()) if out.exists() else ()
-    done = {(r["sampler"], r["scenario"], r["task"], r["seed"]) for r in lines}
+    done = {(r["sampler"], r["scenario"], r["task"], r["seed"]) for r in read(out)}
     for seed in seeds:
         for name in names:
             for task in validation(scenario_of(name)):
                 for sampler in samplers:
                     if (sampler, name, task, seed) not in done:
-                        record = study(name, task, seed, sampler)
-                        with out.open("a") as file:
-                            file.write(json.dumps(record) + "\n")
+                        append(out, study(name, task, seed, sampler))
 
 
 def regret(record: Record, best: float, n_trials: int) -> float:
@@ -134,7 +131,7 @@ def marks(record: Record, best: float) -> list[float]:
 
 def table(out: Path) -> None:
     """Print mean regrets, and wins, losses and Wilcoxon's p against blind."""
-    records = [*map(json.loads, out.read_text().splitlines())]
+    records = read(out)
     best: dict[tuple[str, int], float] = {}
     for record in records:
         key = record["scenario"], record["task"]
