@@ -68,12 +68,6 @@ def speed(
             f"At {measured.PAPER_TRIALS} trials the paper's procedure fits for {paper:.1f} s, a "
             f"whole suggestion takes {ours:.3f} s: {paper / ours:.0f} times less."
         )
-        for n in measured.STEP_TRIALS:
-            step, floor = measured.step_and_floor_seconds(n)
-            console().print(
-                f"A step of the fit to {n} trials takes {1000 * step:.2f} ms, its matrix products "
-                f"alone {1000 * floor:.2f} ms: {step / floor:.1f} times."
-            )
 
 
 def calibration(

@@ -50,9 +50,7 @@ def _imported_sampler(path: str) -> Callable[..., BaseSampler]:
 
 
 def prior_for(scenario: str, given: Any) -> Any:
-    """Return the prior of a scenario: `shipped`, or a path; of a list, that of each objective."""
-    if isinstance(given, list):
-        return [prior_for(scenario, path) for path in given]
+    """Return the prior of a scenario: `shipped`, or a name or a path."""
     if given == "shipped":
         if scenario not in SHIPPED_PRIORS:
             scenarios = ", ".join(SHIPPED_PRIORS)

@@ -28,11 +28,11 @@ from dre_bench.problems.syne_tune_tuner import (
     silence,
     simulator,
 )
-from dre_bench.problems.tuners import METRIC, active_part, method_of
+from dre_bench.problems.tuners import METRIC, method_of
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.samplers import with_settings
 from dre_bench.scenarios import scenario_of
-from dre_bench.tasks import YahpoScenario
+from dre_bench.tasks import YahpoScenario, active_part
 from dre_plugins.adapters.syne_tune import ASHADRE
 
 RUNG = "rung"
