@@ -10,15 +10,16 @@ of their range, on its scale, and categories left to the sampler. A run goes on 
 from __future__ import annotations
 
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import optuna
 from memory_lives import space_of
-from paired_studies import compare, regrets
+from paired_studies import compare, complete, regrets
 from tuning_tasks import scenario_of
 
-from dre_bench.learner_evaluations.records import append, read
+from dre_bench.learner_evaluations.records import read
 from dre_bench.problems.maximise import reference
 from dre_plugins import DRESampler
 from dre_plugins.space import Categorical
@@ -38,27 +39,22 @@ def centre(name: str) -> dict[str, Any]:
     }
 
 
-def study(name: str, task: int, seed: int, first: str) -> list[float]:
+def study(name: str, task: int, seed: int, first: str) -> dict[str, Any]:
     """Return the values of one study."""
     sampler = DRESampler(seed=seed, prior="universal", memory=False)
     found = optuna.create_study(direction="maximize", sampler=sampler)
     if first == "centre":
         found.enqueue_trial(centre(name))
     found.optimize(lambda trial: scenario_of(name).objective(trial, task), N_TRIALS)
-    return [trial.value for trial in found.trials]
+    return {"values": [trial.value for trial in found.trials]}
 
 
 def run(path: Path) -> None:
     """Run the pairs that are missing, in turns over the scenarios."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    done = {tuple(row["key"]) for row in read(path)}
-    for seed in range(N_SEEDS):
-        for place in range(N_TASKS):
-            for name in NAMES:
-                for first in ("sobol", "centre"):
-                    key = (name, scenario_of(name).validation[place], seed, first)
-                    if key not in done:
-                        append(path, {"key": key, "values": study(*key)})
+    plan = product(range(N_SEEDS), range(N_TASKS), NAMES, ("sobol", "centre"))
+    keys = ((name, scenario_of(name).validation[i], seed, first) for seed, i, name, first in plan)
+    complete(path, keys, study)
 
 
 def report(path: Path) -> None:

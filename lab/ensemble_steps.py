@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 import optuna
-from paired_studies import run_missing, runs
+from paired_studies import run_missing, runs, studied
 from targets_by_evidence import FUNCTIONS
 
 from dre_bench.tasks import Scenario
@@ -35,9 +35,7 @@ def values_of(
     """Return the values of a study."""
     settings = Settings(preset=preset)
     sampler = DRESampler(seed=seed, prior=prior, memory=False, settings=settings)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)
-    assert not sampler.stats["fallbacks"]
+    study = studied(sampler, lambda trial: scenario.objective(trial, task), n_trials)
     return [trial.value for trial in study.trials]
 
 

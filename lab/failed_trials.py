@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import sys
 import zlib
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
-from paired_studies import compare, regrets
+from paired_studies import compare, complete, regrets, studied
 from tuning_tasks import scenario_of
 
-from dre_bench.learner_evaluations.records import append, read
+from dre_bench.learner_evaluations.records import read
 from dre_bench.problems.real_studies import CRASH_SHARE, risk_of
 from dre_plugins import DRESampler
 
@@ -33,8 +35,9 @@ class SimulatedFailure(RuntimeError):
     """What a trial that fails raises."""
 
 
-def values_of(name: str, task: int, seed: int, kind: str, rule: str) -> list[float | None]:
+def values_of(name: str, task: int, seed: int, kind: str, rule: str) -> dict[str, Any]:
     """Return the values of a study, None of failed trials."""
+    seed = zlib.crc32(f"{name}{task}{seed}".encode())
     scenario, rng = scenario_of(name), np.random.default_rng([seed, 7])
     sample = scenario.random_configurations(1000, np.random.default_rng(task))
     border = np.quantile([risk_of(scenario, each) for each in sample], 1.0 - CRASH_SHARE)
@@ -50,25 +53,16 @@ def values_of(name: str, task: int, seed: int, kind: str, rule: str) -> list[flo
         return scenario.value(task, configuration)
 
     sampler = DRESampler(seed=seed, prior="universal", memory=False, failed=rule)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(objective, n_trials=N_TRIALS, catch=SimulatedFailure)
-    assert not sampler.stats["fallbacks"]
-    return [trial.value for trial in study.trials]
+    study = studied(sampler, objective, N_TRIALS, catch=SimulatedFailure)
+    return {"values": [trial.value for trial in study.trials]}
 
 
 def run(first: int, last: int, path: Path) -> None:
-    done = {tuple(row["key"]) for row in read(path)}
-    for seed in range(first, last):
-        for name in NAMES:
-            validation = scenario_of(name).validation
-            task = int(validation[5 * seed % len(validation)])
-            number = zlib.crc32(f"{name}{task}{seed}".encode())
-            for kind in KINDS:
-                for rule in RULES:
-                    key = (name, task, seed, kind, rule)
-                    if key not in done:
-                        values = values_of(name, task, number, kind, rule)
-                        append(path, {"key": key, "values": values})
+    keys = []
+    for seed, name, kind, rule in product(range(first, last), NAMES, KINDS, RULES):
+        validation = scenario_of(name).validation
+        keys.append((name, int(validation[5 * seed % len(validation)]), seed, kind, rule))
+    complete(path, keys, values_of)
 
 
 def report(path: Path) -> None:

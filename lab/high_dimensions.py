@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from paired_studies import compare, regrets
+from paired_studies import compare, regrets, studied
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -140,8 +140,7 @@ def run(tasks: str, n_seeds: int, path: Path) -> None:
                     continue
                 of_study = task if name == REFERENCE else f"{task} {seed}"
                 sampler = make_sampler(specification, zlib.crc32(of_study.encode()), "")
-                study = optuna.create_study(direction="maximize", sampler=sampler)
-                study.optimize(objective, n_trials=N_RANDOM if name == REFERENCE else N_TRIALS)
+                study = studied(sampler, objective, N_RANDOM if name == REFERENCE else N_TRIALS)
                 row = {"group": tasks, "task": task, "seed": seed, "sampler": name}
                 append(path, {**row, "values": [trial.value for trial in study.trials]})
 

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
-from paired_studies import compare, regrets
+from paired_studies import compare, complete, regrets, studied
 from tuning_tasks import scenario_of
-from universal_versions import N_TASKS, N_TRIALS, tasks_of
+from universal_versions import N_TRIALS, tasks_of
 
-from dre_bench.learner_evaluations.records import append, read
+from dre_bench.learner_evaluations.records import read
 from dre_bench.problems import foreign
 from dre_bench.problems.maximise import reference
 from dre_bench.samplers import make_sampler
@@ -29,14 +30,20 @@ AT = (1, 3, 5, 8, 10, 15, 20, 30, 40)
 NETWORKS = "lcbench"
 
 
+def row_of(name: str, task: int, seed: int) -> dict[str, Any]:
+    """Return the values of a study, and its seconds."""
+    begin = time.perf_counter()
+    values = values_of(name, task, seed)
+    return {"values": values, "seconds": time.perf_counter() - begin}
+
+
 def values_of(name: str, task: int, seed: int) -> list[Any]:
     """Return the values of a study."""
     scenario = scenario_of(NETWORKS)
     if name not in foreign.MODULES:
         specification = "dre:prior=universal" if name == "dre" else name
         sampler = make_sampler(specification, seed, NETWORKS)
-        study = optuna.create_study(sampler=sampler, direction="maximize")
-        study.optimize(lambda trial: scenario.objective(trial, task), n_trials=N_TRIALS)
+        study = studied(sampler, lambda trial: scenario.objective(trial, task), N_TRIALS)
         return [trial.value for trial in study.trials]
     python = foreign.python_of(name, Path("rivals"))
     serve = [foreign.FOLDER / file for file in ("serve.py", f"with_{name}.py")]
@@ -70,18 +77,9 @@ def report(rows: list[dict[str, Any]], names: list[str]) -> None:
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     command, path, samplers, *given = sys.argv[1:]
-    file = Path(path)
-    rows = read(file)
+    names = samplers.split(",")
     if command == "report":
-        report(rows, samplers.split(","))
-        sys.exit()
-    done = {tuple(row["key"]) for row in rows}
-    for seed in range(int(given[0])):
-        for i in range(N_TASKS):
-            for name in samplers.split(","):
-                key = name, tasks_of(NETWORKS)[i], seed
-                if key not in done:
-                    begin = time.perf_counter()
-                    line = {"key": key, "values": values_of(*key)}
-                    line["seconds"] = time.perf_counter() - begin
-                    append(file, line)
+        report(read(Path(path)), names)
+    else:
+        plan = product(range(int(given[0])), tasks_of(NETWORKS), names)
+        complete(Path(path), ((name, task, seed) for seed, task, name in plan), row_of)

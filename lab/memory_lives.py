@@ -30,7 +30,7 @@ from dre_bench.learner_evaluations.records import append, read
 from dre_bench.runs import Sources
 from dre_bench.samplers import make_sampler
 from dre_bench.scenarios import scenario_of as find_scenario
-from dre_bench.tasks import Parameter, Scenario
+from dre_bench.tasks import Parameter, Scenario, active_part
 from dre_plugins import DRESampler, Memory
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 
@@ -122,12 +122,7 @@ class Variant:
         return self.scenario.evaluate_many(task, rows)[self.scenario.metric]
 
     def whole(self, found: Row) -> Row:
-        given = {**self.fixed, **found}
-        whole: Row = {}
-        for parameter in self.scenario.parameters:
-            if parameter.is_active(whole):
-                whole[parameter.name] = given[parameter.name]
-        return whole
+        return active_part(self.scenario.parameters, {**self.fixed, **found})
 
 
 def variant_of(life: str, name: str, seed: int) -> Variant:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import optuna
-from paired_studies import compare, run_missing, runs
+from paired_studies import compare, run_missing, runs, studied
 
 from dre_bench.learner_evaluations.records import read
 from dre_bench.problems.maximise import reference
@@ -48,10 +48,7 @@ def study_of(name: str, noise: float, scenario: Scenario, task: int, seed: int) 
         true.append(float(scenario.objective(trial, task)))
         return true[-1] + scale * float(rng.normal())
 
-    study = optuna.create_study(
-        direction="maximize", sampler=make_sampler(SAMPLERS[name], seed, "")
-    )
-    study.optimize(objective, N_TRIALS)
+    study = studied(make_sampler(SAMPLERS[name], seed, ""), objective, N_TRIALS)
     noisy = np.array([trial.value for trial in study.trials])
     return [true[int(np.argmax(noisy[: n + 1]))] for n in range(N_TRIALS)]
 

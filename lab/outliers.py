@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from paired_studies import run_missing, runs
+from paired_studies import run_missing, runs, studied
 from targets_by_evidence import FUNCTIONS
 
 from dre_bench.samplers import make_sampler
@@ -79,8 +79,7 @@ def values_of(
             return float(median - 1e6 * (median - low))
         return float(low - 1e6 * (low - value)) if kind == "region" and value < low else value
 
-    study = optuna.create_study(direction="maximize", sampler=make_sampler(SAMPLERS[0], seed, ""))
-    study.optimize(objective, n_trials=n_trials)
+    studied(make_sampler(SAMPLERS[0], seed, ""), objective, n_trials)
     return true
 
 

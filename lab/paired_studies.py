@@ -6,8 +6,10 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import optuna
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import wilcoxon
 from tuning_tasks import scenario_of
@@ -22,7 +24,30 @@ Run = tuple[str, Scenario, int, int]
 LEAST = 1e-4  # regret that counts as none in logarithms
 
 
-# ---- runs
+# ---- studies
+
+
+def studied(
+    sampler: optuna.samplers.BaseSampler,
+    objective: Callable[[optuna.Trial], float],
+    n_trials: int,
+    **options: Any,
+) -> optuna.Study:
+    """Return a study that maximises an objective, in which no suggestion is a fallback."""
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(objective, n_trials, **options)
+    assert not getattr(sampler, "stats", {}).get("fallbacks")
+    return study
+
+
+def complete(
+    path: Path, keys: Iterable[tuple[Any, ...]], row_of: Callable[..., dict[str, Any]]
+) -> None:
+    """Append a row for each key that a file does not have: what a function returns for it."""
+    done = {tuple(row["key"]) for row in read(path)}
+    for key in keys:
+        if key not in done:
+            append(path, {"key": key, **row_of(*key)})
 
 
 def runs(functions: Mapping[str, int], n_seeds: int, first: int) -> Iterator[Run]:
@@ -90,7 +115,7 @@ def logarithm(regret: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def compare(
     regrets_of: Mapping[str, Sequence[ArrayLike]],
-    at: Sequence[int],
+    at: Sequence[object],
     against: str,
     scale: Callable[[NDArray[np.float64]], NDArray[np.float64]] = np.asarray,
 ) -> None:
@@ -98,7 +123,7 @@ def compare(
 
     Args:
         regrets_of: Regrets of each version `[pairs, len(at)]`.
-        at: Numbers of trials.
+        at: Numbers of trials, or what else says when.
         against: The version that others are compared with.
         scale: Of the regrets in Wilcoxon's test.
     """

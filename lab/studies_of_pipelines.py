@@ -17,13 +17,14 @@ import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
-from paired_studies import compare, regrets
+from paired_studies import compare, complete, regrets, studied
 from pipeline_spaces import branches, categories, forecast, mixed, toy
 
-from dre_bench.learner_evaluations.records import append, read
+from dre_bench.learner_evaluations.records import read
 from dre_bench.samplers import make_sampler
 
 AT, N_TRIALS = (5, 10, 15, 20, 30, 40), 40
@@ -46,22 +47,21 @@ SPACES: dict[str, Callable[..., float]] = {
 
 def run(space: str, first: int, last: int, path: Path, samplers: list[str]) -> None:
     """Append the studies of a space that are not there yet."""
-    done = {tuple(row["key"]) for row in read(path)}
-    for seed in range(first, last):
-        for name in samplers or [n for n in SAMPLERS if n != "GP" or space != "branches"]:
-            if (space, seed, name) in done or (name == "DRE, no order" and space != "forecast"):
-                continue
-            start, sampler = time.time(), make_sampler(SAMPLERS[name], seed, "")
-            study = optuna.create_study(direction="maximize", sampler=sampler)
-            study.optimize(partial(SPACES[space], seed=seed), n_trials=N_TRIALS)
-            assert not getattr(sampler, "stats", {}).get("fallbacks")
-            row = {
-                "key": (space, seed, name),
-                "values": [trial.value for trial in study.trials],
-                "params": [trial.params for trial in study.trials],
-                "seconds": time.time() - start,
-            }
-            append(path, row)
+    names = samplers or [n for n in SAMPLERS if n != "GP" or space != "branches"]
+    names = [n for n in names if n != "DRE, no order" or space == "forecast"]
+    keys = ((space, seed, name) for seed in range(first, last) for name in names)
+    complete(path, keys, row_of)
+
+
+def row_of(space: str, seed: int, name: str) -> dict[str, Any]:
+    """Return values and parameters of a study, and its seconds."""
+    start, sampler = time.time(), make_sampler(SAMPLERS[name], seed, "")
+    study = studied(sampler, partial(SPACES[space], seed=seed), N_TRIALS)
+    return {
+        "values": [trial.value for trial in study.trials],
+        "params": [trial.params for trial in study.trials],
+        "seconds": time.time() - start,
+    }
 
 
 @cache

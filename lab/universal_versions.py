@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import optuna
 from high_dimensions import ackley, decaying, levy, of_function, sparse, sphere
-from paired_studies import compare, logarithm, regrets
+from paired_studies import compare, logarithm, regrets, studied
 from translated_functions import FUNCTIONS, MIXED, scenario as scenario_named
 from tuning_tasks import scenario_of
 
@@ -46,20 +46,12 @@ def objectives(n_seeds: int) -> Iterator[tuple[str, str, int, Objective]]:
         for i in range(N_TASKS):
             for name in REAL:
                 task = tasks_of(name)[i]
-                yield (
-                    "real",
-                    f"{name}/{task}",
-                    seed,
-                    partial(scenario_of(name).objective, task=task),
-                )
+                objective = partial(scenario_of(name).objective, task=task)
+                yield "real", f"{name}/{task}", seed, objective
         for name in (*FUNCTIONS, *MIXED):
             task = 5 + seed
-            yield (
-                "functions",
-                f"{name}/{task}",
-                seed,
-                partial(scenario_named(name).objective, task=task),
-            )
+            objective = partial(scenario_named(name).objective, task=task)
+            yield "functions", f"{name}/{task}", seed, objective
         for n in (10, 20):
             for function in PLAIN:
                 name = f"{function.__name__}{n}/{seed}"
@@ -75,9 +67,7 @@ def run(path: Path, name: str, network: str, n_seeds: int) -> None:
         if key in done:
             continue
         sampler = DRESampler(seed=seed, prior="universal", memory=False)
-        study = optuna.create_study(sampler=sampler, direction="maximize")
-        study.optimize(objective, n_trials=N_TRIALS)
-        assert not sampler.stats["fallbacks"]
+        study = studied(sampler, objective, N_TRIALS)
         append(path, {"key": key, "values": [trial.value for trial in study.trials]})
 
 
