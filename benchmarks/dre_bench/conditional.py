@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_bench.tasks import SPLITS, Parameter, Scenario, Split, YahpoScenario
+from dre_bench.tasks import SPLITS, Parameter, Scenario, Split, YahpoScenario, only_for
 
 PIPELINES = "pipelines"
 LEARNER_CHOICE = "learner-choice"
@@ -86,9 +86,11 @@ class Branches(Scenario):
             *(
                 parameter
                 for name in names
-                for parameter in (
-                    Parameter(f"{name}_share", "float", 0.0, 1.0, False, (), "branch", (name,)),
-                    Parameter(f"{name}_rate", "float", 1e-5, 1.0, True, (), "branch", (name,)),
+                for parameter in only_for(
+                    "branch",
+                    name,
+                    Parameter(f"{name}_share", "float", 0.0, 1.0),
+                    Parameter(f"{name}_rate", "float", 1e-5, 1.0, log=True),
                 )
             ),
         )
@@ -133,7 +135,7 @@ class Switches(Scenario):
                 for i in range(n_switches)
                 for parameter in (
                     Parameter(f"use{i}", "categorical", choices=("yes", "no")),
-                    Parameter(f"strength{i}", "float", 0.0, 1.0, False, (), f"use{i}", ("yes",)),
+                    *only_for(f"use{i}", "yes", Parameter(f"strength{i}", "float", 0.0, 1.0)),
                 )
             ),
         )
@@ -202,10 +204,6 @@ class LearnerChoice(Scenario):
         return self._learners[learner].evaluate(task, inner)[self.metric]
 
 
-def _only_for(classifier: str, *parameters: Parameter) -> tuple[Parameter, ...]:
-    return tuple(replace(p, parent="classifier", active_for=(classifier,)) for p in parameters)
-
-
 class Pipelines(Scenario):
     """A pipeline of scikit-learn on small real data sets.
 
@@ -220,23 +218,27 @@ class Pipelines(Scenario):
         Parameter("scaler", "categorical", choices=("standard", "robust", "none")),
         Parameter("kept", "float", 0.1, 1.0),
         Parameter("classifier", "categorical", choices=("svc", "forest", "logistic", "knn")),
-        *_only_for(
+        *only_for(
+            "classifier",
             "svc",
             Parameter("svc_C", "float", 1e-3, 1e3, log=True),
             Parameter("svc_gamma", "float", 1e-5, 1e1, log=True),
         ),
-        *_only_for(
+        *only_for(
+            "classifier",
             "forest",
             Parameter("rf_trees", "int", 3, 20),
             Parameter("rf_max_features", "float", 0.05, 1.0),
             Parameter("rf_min_samples_leaf", "int", 1, 30, log=True),
         ),
-        *_only_for(
+        *only_for(
+            "classifier",
             "logistic",
             Parameter("lr_C", "float", 1e-4, 1e3, log=True),
             Parameter("lr_balanced", "categorical", choices=("yes", "no")),
         ),
-        *_only_for(
+        *only_for(
+            "classifier",
             "knn",
             Parameter("knn_neighbours", "int", 1, 60, log=True),
             Parameter("knn_p", "float", 1.0, 3.0),

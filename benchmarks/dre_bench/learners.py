@@ -11,11 +11,11 @@ over the folds. An evaluation takes a tenth of a second or so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from dre_bench.tasks import Parameter, Scenario
+from dre_bench.tasks import Parameter, Scenario, only_for
 
 N_TASKS = 20
 N_FOLDS = 3
@@ -73,10 +73,6 @@ def _boosting(configuration: Mapping[str, Any]) -> Any:
     return GradientBoostingRegressor(random_state=0, **configuration)
 
 
-def _only_for(classifier: str, parameter: Parameter) -> Parameter:
-    return replace(parameter, parent="classifier", active_for=(classifier,))
-
-
 LEARNERS: Mapping[str, Learner] = {
     "svm-digits": Learner(
         "load_digits",
@@ -99,13 +95,17 @@ LEARNERS: Mapping[str, Learner] = {
         (
             Parameter("n_components", "int", 1, 30),
             Parameter("classifier", "categorical", choices=("logistic", "neighbours", "bayes")),
-            _only_for("logistic", Parameter("C", "float", 1e-5, 1e3, log=True)),
-            _only_for("neighbours", Parameter("n_neighbors", "int", 1, 100, log=True)),
-            _only_for("neighbours", Parameter("p", "float", 1.0, 4.0)),
-            _only_for(
-                "neighbours", Parameter("weights", "categorical", choices=("uniform", "distance"))
+            *only_for("classifier", "logistic", Parameter("C", "float", 1e-5, 1e3, log=True)),
+            *only_for(
+                "classifier",
+                "neighbours",
+                Parameter("n_neighbors", "int", 1, 100, log=True),
+                Parameter("p", "float", 1.0, 4.0),
+                Parameter("weights", "categorical", choices=("uniform", "distance")),
             ),
-            _only_for("bayes", Parameter("var_smoothing", "float", 1e-9, 1e1, log=True)),
+            *only_for(
+                "classifier", "bayes", Parameter("var_smoothing", "float", 1e-9, 1e1, log=True)
+            ),
         ),
         _pipeline,
     ),

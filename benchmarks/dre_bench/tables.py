@@ -24,6 +24,7 @@ from dre_bench.priors import scenario_metadata, search_space
 from dre_bench.runs import Sources
 from dre_bench.scenarios import scenario_of
 from dre_bench.tasks import Scenario, Split
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
@@ -210,6 +211,20 @@ def _hpob(folder: Path, split: Split) -> dict[str, MetaDataset]:
 def _by_seed(rows: Mapping[str, list[int]]) -> list[list[int]]:
     """Return the rows of "test0", "test1", … "test10", in this order."""
     return [rows[seed] for seed in sorted(rows, key=lambda seed: (len(seed), seed))]
+
+
+def drawn_rows(good: NDArray[np.intp], n_rows: int, n: int, rng: np.random.Generator) -> list[int]:
+    """Return different rows, half of them or more among good ones, as a study has them."""
+    drawn = [*rng.choice(good, n // 2, replace=False).tolist(), *rng.permutation(n_rows).tolist()]
+    return [*dict.fromkeys(drawn)][:n]
+
+
+def trials_of(space: SearchSpace, units: Units, values: Units) -> list[Trial]:
+    """Return trials that have ended: rows of coordinates `[N, P]` with their values `[N]`."""
+    return [
+        Trial(space.to_configuration(row), TrialState.COMPLETE, float(value))
+        for row, value in zip(units, values, strict=True)
+    ]
 
 
 def row_keys(units: Units) -> list[bytes]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -107,6 +107,11 @@ class Parameter:
         if self.kind == "int":
             return trial.suggest_int(self.name, int(self.low), int(self.high), log=self.log)
         return trial.suggest_float(self.name, self.low, self.high, log=self.log)
+
+
+def only_for(parent: str, value: str, *parameters: Parameter) -> tuple[Parameter, ...]:
+    """Return parameters that are active for one value of their parent."""
+    return tuple(replace(entry, parent=parent, active_for=(value,)) for entry in parameters)
 
 
 def configured(
