@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import cache
 
 from dre_bench.conditional import CONDITIONAL, conditional_scenario
 from dre_bench.learners import LEARNERS, LearnerScenario
+from dre_bench.names import imported
 from dre_bench.runs import Sources
 from dre_bench.synthetic import OWN, PUBLISHED, is_synthetic, synthetic_scenario
 from dre_bench.tasks import SCENARIOS, Scenario, YahpoScenario
@@ -44,14 +44,7 @@ def scenario_of(sources: Sources, name: str) -> Scenario:
         raise ValueError(
             f"unknown scenario {name!r}; known: {names}, botorch:NAME, and module:attribute."
         )
-    return _imported(name, module, attribute)
-
-
-def _imported(name: str, module: str, attribute: str) -> Scenario:
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"scenario {name!r} cannot be imported: {error}") from error
+    found = imported(f"scenario {name!r}", module, attribute)
     scenario = found if isinstance(found, Scenario) or not callable(found) else found()
     if not isinstance(scenario, Scenario):
         raise ValueError(f"scenario {name!r} is no dre_bench.tasks.Scenario.")

@@ -15,6 +15,7 @@ import ray
 from ray import tune
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter, Searcher
 
+from dre_bench.names import entry_of
 from dre_bench.problems.tuners import METRIC, Objective, method_of, outcome
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.samplers import with_settings
@@ -40,10 +41,9 @@ def tune_task(sources: Sources, run: Run) -> Record:
         RuntimeError: A trial failed, or the searcher ended early.
     """
     method, options = method_of(run)
-    if method not in SEARCHERS:
-        raise ValueError(f"unknown sampler {method!r}; known: {', '.join(SEARCHERS)}.")
+    searcher = entry_of(SEARCHERS, "sampler", method)
     parameters = scenario_of(sources, run.scenario).parameters
-    search_alg, space = SEARCHERS[method](parameters, run.sampler_seed, **options)
+    search_alg, space = searcher(parameters, run.sampler_seed, **options)
     evaluate = Objective(sources, run.scenario, run.number)
 
     def train(config: dict[str, Any]) -> dict[str, float]:

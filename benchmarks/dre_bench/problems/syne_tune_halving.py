@@ -18,6 +18,7 @@ from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCall
 from syne_tune.optimizer import baselines
 from syne_tune.tuning_status import TuningStatus
 
+from dre_bench.names import entry_of
 from dre_bench.problems.maximise import reference
 from dre_bench.problems.real_studies import RUNGS, halving_budget
 from dre_bench.problems.syne_tune_tuner import (
@@ -123,9 +124,7 @@ def make_scheduler(scenario: YahpoScenario, run: Run) -> Any:
     """
     silence()
     method, options = method_of(run)
-    if method not in SCHEDULERS:
-        raise ValueError(f"unknown sampler {method!r}; known: {', '.join(SCHEDULERS)}.")
-    scheduler = SCHEDULERS[method]
+    scheduler = entry_of(SCHEDULERS, "sampler", method)
     return scheduler(
         config_space(scenario.parameters),
         metric=METRIC,

@@ -12,7 +12,6 @@ sees the space.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from dre_bench.names import imported
 from dre_bench.problems import ablations
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.samplers import parse_arguments, prior_for
@@ -174,10 +174,7 @@ def _class(name: str) -> Any:
     if not module:
         names = ", ".join(["dre", "ablation:…", *BASELINES])
         raise ValueError(f"unknown method {name!r}; known: {names}, and import paths of classes.")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"method {name!r} cannot be imported: {error}") from error
+    return imported(f"method {name!r}", module, attribute)
 
 
 @cache
