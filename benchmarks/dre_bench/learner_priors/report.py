@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from dre_bench.learner_evaluations.plan import DEFAULT, SOBOL
-from dre_bench.learner_evaluations.records import read
 from dre_bench.learner_evaluations.tables import read_tables
 from dre_bench.learner_priors.regrets import SAME, is_of_kind, losses_of, regrets, scale_of
 from dre_bench.learner_priors.tasks import Tables
@@ -130,7 +129,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="the file of the figures (.json)")
     chosen = parser.parse_args()
     datasets, tables = read_tables(chosen.evaluations)
-    lines = read(chosen.trials)
+    lines = [json.loads(line) for line in chosen.trials.read_text().splitlines()]
     figures = {}
     print(f"{'prior':24s}   sets   first    best default   rival   error  chance  wins")
     for name in sorted({line["prior"] for line in lines}):
