@@ -101,8 +101,7 @@ def _regrets(studies: dict, key: tuple[str, int, int, str], rule: str) -> np.nda
     ]
     best = max(np.nanmax(found) for rules in alike for found in rules.values())
     best = best if is_region else max(best, values.max())
-    found = regrets(studies[key][rule], best, float(np.median(values)), AT)
-    return np.nan_to_num(found, nan=1.0).clip(max=1.0)
+    return regrets(studies[key][rule], best, float(np.median(values)), AT).clip(max=1.0)
 
 
 if __name__ == "__main__":

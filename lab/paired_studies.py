@@ -16,6 +16,7 @@ from tuning_tasks import scenario_of
 
 from dre_bench.learner_evaluations.records import append, read
 from dre_bench.problems.maximise import reference
+from dre_bench.reports.statistics import normalised_regret
 from dre_bench.synthetic import synthetic_scenario
 from dre_bench.tasks import Scenario
 
@@ -104,8 +105,7 @@ def regrets(
     values: ArrayLike, best: float, median: float, at: Sequence[int]
 ) -> NDArray[np.float64]:
     """Return the regret after so many trials: 0 is the best value, 1 the random median."""
-    so_far = np.fmax.accumulate(np.asarray(values, dtype=float))[np.array(at) - 1]
-    return (best - so_far) / (best - median)
+    return normalised_regret(values, best, median)[np.array(at) - 1]
 
 
 def logarithm(regret: NDArray[np.float64]) -> NDArray[np.float64]:
