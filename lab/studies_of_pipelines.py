@@ -78,10 +78,9 @@ def regrets_by_seed(path: Path, space: str, name: str) -> dict[int, np.ndarray]:
         period = 1000 if is_function else 8
         alike = {k: v for k, v in of_space.items() if (k[1] - seed) % period == 0}
         best = 0.0 if is_function else max(v.max() for v in alike.values())
-        if sampler == name:
-            random = [v for k, v in alike.items() if k[2] == "random"]
-            median = np.median(np.concatenate(random)) if random else np.nan
-            found[seed] = regrets(values, best, float(median), AT)
+        random = [v for k, v in alike.items() if k[2] == "random"]
+        if sampler == name and random:  # which tell the scale
+            found[seed] = regrets(values, best, float(np.median(np.concatenate(random))), AT)
     return found
 
 
