@@ -9,33 +9,24 @@ of their range, on its scale, and categories left to the sampler. A run goes on 
 
 from __future__ import annotations
 
-import json
 import sys
-from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import optuna
 from memory_lives import space_of
-from scipy.stats import wilcoxon
+from paired_studies import compare, complete, regrets
 from tuning_tasks import scenario_of
 
+from dre_bench.learner_evaluations.records import read
+from dre_bench.problems.maximise import reference
 from dre_plugins import DRESampler
 from dre_plugins.space import Categorical
 
 NAMES = ("lcbench", "rbv2_rpart", "rbv2_xgboost")
 N_TASKS, N_SEEDS, N_TRIALS = 5, 4, 30
 AT = (1, 5, 10, 20, 30)
-
-
-@cache
-def reference(name: str, task: int) -> tuple[float, float]:
-    """Return the best and the median value of 2000 random configurations."""
-    scenario: Any = scenario_of(name)
-    drawn = scenario.random_configurations(2000, np.random.default_rng(task))
-    values = scenario.evaluate_many(task, drawn)[scenario.metric]
-    return float(values.max()), float(np.median(values))
 
 
 def centre(name: str) -> dict[str, Any]:
@@ -48,59 +39,38 @@ def centre(name: str) -> dict[str, Any]:
     }
 
 
+def study(name: str, task: int, seed: int, first: str) -> dict[str, Any]:
+    """Return the values of one study."""
+    sampler = DRESampler(seed=seed, prior="universal", memory=False)
+    found = optuna.create_study(direction="maximize", sampler=sampler)
+    if first == "centre":
+        found.enqueue_trial(centre(name))
+    found.optimize(lambda trial: scenario_of(name).objective(trial, task), N_TRIALS)
+    return {"values": [trial.value for trial in found.trials]}
+
+
 def run(path: Path) -> None:
     """Run the pairs that are missing, in turns over the scenarios."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    lines = path.read_text().splitlines() if path.exists() else []
-    done = {tuple(json.loads(line)["key"]) for line in lines}
-    scenarios: dict[str, Any] = {name: scenario_of(name) for name in NAMES}
-    for seed in range(N_SEEDS):
-        for place in range(N_TASKS):
-            for name, scenario in scenarios.items():
-                task = scenario.validation[place]
-                for first in ("sobol", "centre"):
-                    key = (name, task, seed, first)
-                    if key in done:
-                        continue
-                    study = optuna.create_study(
-                        direction="maximize",
-                        sampler=DRESampler(seed=seed, prior="universal", memory=False),
-                    )
-                    if first == "centre":
-                        study.enqueue_trial(centre(name))
-                    study.optimize(
-                        lambda trial, of=scenario, task=task: of.objective(trial, task), N_TRIALS
-                    )
-                    values = [trial.value for trial in study.trials]
-                    with path.open("a") as file:
-                        file.write(json.dumps({"key": key, "values": values}) + "\n")
+    plan = product(range(N_SEEDS), range(N_TASKS), NAMES, ("sobol", "centre"))
+    keys = ((name, scenario_of(name).validation[i], seed, first) for seed, i, name, first in plan)
+    complete(path, keys, study)
 
 
 def report(path: Path) -> None:
     """Print mean regret of both, and paired tests over runs."""
-    values = {
-        tuple(row["key"]): np.maximum.accumulate(row["values"])
-        for row in map(json.loads, path.read_text().splitlines())
-    }
+    values = {tuple(row["key"]): row["values"] for row in read(path)}
     for names in (*[(name,) for name in NAMES], NAMES):
         found: dict[str, list[Any]] = {"sobol": [], "centre": []}
         for name, task, seed, _ in [key for key in values if key[3] == "centre"]:
             if name in names:
                 both = {first: values[name, task, seed, first] for first in found}
-                best, median = reference(name, task)
-                best = max(best, *(curve[-1] for curve in both.values()))
-                for first, curve in both.items():
-                    found[first].append([(best - curve[at - 1]) / (best - median) for at in AT])
-        without, with_centre = (np.array(found[first]) for first in ("sobol", "centre"))
-        print(", ".join(names), len(without), "pairs, regret at", AT)
-        print("  Sobol ", without.mean(0).round(3))
-        print("  centre", with_centre.mean(0).round(3))
-        tests = [
-            wilcoxon(before, after).pvalue if (before != after).any() else 1.0
-            for before, after in zip(without.T, with_centre.T, strict=True)
-        ]
-        n_better, n_worse = (with_centre < without).sum(0), (with_centre > without).sum(0)
-        print("  p     ", np.round(tests, 4), "better", n_better, "worse", n_worse)
+                known = reference(scenario_of(name), task)
+                best = max(known["best"], *map(max, both.values()))
+                for first, of_study in both.items():
+                    found[first].append(regrets(of_study, best, known["median"], AT))
+        print(", ".join(names), end=": ")
+        compare(found, AT, "sobol")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from, as its own exam is never evaluated.
 
 from __future__ import annotations
 
-import json
 import sys
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import optuna
 
 from dre_bench import lcbench
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.problems.catalogue import _spread
 from dre_bench.problems.maximise import reference_sample
 from dre_bench.problems.real_studies import has_feasible, limits_of
@@ -52,7 +53,7 @@ def tasks_of(sources: Sources, problem: str, split: Any, count: int) -> list[tup
 def study(scenario: Any, run: Run) -> dict[str, Any]:
     """Return values and violations of each trial, and median and best of a random sample."""
     quantile = int(run.problem.split("-")[1]) / 100
-    sample = reference_sample(scenario, run.task)[1]  # type: ignore[arg-type]
+    sample = reference_sample(scenario, run.task)[1]
     if scenario.name == "lcbench":
         limits = {"time": float(np.quantile(sample["time"], quantile))}
     else:
@@ -78,16 +79,11 @@ if __name__ == "__main__":
     data, out, samplers, problems, split, seeds, trials, count = sys.argv[1:]
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     path, sources = Path(out), Sources(data=Path(data))
-    lines = path.read_text().splitlines() if path.exists() else []
-    done = {json.dumps(json.loads(line)["run"]) for line in lines}
+    done = {tuple(row["run"]) for row in read(path)}
     for seed in range(int(seeds)):
         for problem in problems.split(","):
             for scenario, task in tasks_of(sources, problem, split, int(count)):
                 for sampler in split_specifications(samplers):
                     run = Run(sampler, scenario.name, task, seed, int(trials), problem)
-                    key = [sampler, scenario.name, task, seed, int(trials), problem]
-                    if json.dumps(key) in done:
-                        continue
-                    line = json.dumps({"run": key, **study(scenario, run)})
-                    with path.open("a") as file:
-                        file.write(line + "\n")
+                    if (key := astuple(run)) not in done:
+                        append(path, {"run": key, **study(scenario, run)})

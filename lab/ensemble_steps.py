@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 import optuna
-from paired_studies import append, runs
+from paired_studies import run_missing, runs, studied
 from targets_by_evidence import FUNCTIONS
 
 from dre_bench.tasks import Scenario
@@ -35,9 +35,7 @@ def values_of(
     """Return the values of a study."""
     settings = Settings(preset=preset)
     sampler = DRESampler(seed=seed, prior=prior, memory=False, settings=settings)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)
-    assert not sampler.stats["fallbacks"]
+    study = studied(sampler, lambda trial: scenario.objective(trial, task), n_trials)
     return [trial.value for trial in study.trials]
 
 
@@ -48,7 +46,7 @@ def main(out: str, n_trials: str = "50", turns: str = "") -> None:
         name: partial(values_of, n_trials=int(n_trials), preset=preset, prior=prior)
         for name, preset in PRESETS_OF.items()
     }
-    append(out, runs(FUNCTIONS, n_seeds=8, first=8), variants, prefix="steps/")
+    run_missing(out, runs(FUNCTIONS, n_seeds=8, first=8), variants, prefix="steps/")
 
 
 if __name__ == "__main__":

@@ -10,15 +10,18 @@ probability. The numbers are the first and last seed. A run goes on where it sto
 
 from __future__ import annotations
 
-import json
 import sys
 import zlib
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
+from paired_studies import compare, complete, regrets, studied
 from tuning_tasks import scenario_of
 
+from dre_bench.learner_evaluations.records import read
 from dre_bench.problems.real_studies import CRASH_SHARE, risk_of
 from dre_plugins import DRESampler
 
@@ -32,8 +35,9 @@ class SimulatedFailure(RuntimeError):
     """What a trial that fails raises."""
 
 
-def values_of(name: str, task: int, seed: int, kind: str, rule: str) -> list[float | None]:
+def values_of(name: str, task: int, seed: int, kind: str, rule: str) -> dict[str, Any]:
     """Return the values of a study, None of failed trials."""
+    seed = zlib.crc32(f"{name}{task}{seed}".encode())
     scenario, rng = scenario_of(name), np.random.default_rng([seed, 7])
     sample = scenario.random_configurations(1000, np.random.default_rng(task))
     border = np.quantile([risk_of(scenario, each) for each in sample], 1.0 - CRASH_SHARE)
@@ -49,33 +53,22 @@ def values_of(name: str, task: int, seed: int, kind: str, rule: str) -> list[flo
         return scenario.value(task, configuration)
 
     sampler = DRESampler(seed=seed, prior="universal", memory=False, failed=rule)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(objective, n_trials=N_TRIALS, catch=SimulatedFailure)
-    assert not sampler.stats["fallbacks"]
-    return [trial.value for trial in study.trials]
+    study = studied(sampler, objective, N_TRIALS, catch=SimulatedFailure)
+    return {"values": [trial.value for trial in study.trials]}
 
 
 def run(first: int, last: int, path: Path) -> None:
-    lines = path.read_text().splitlines() if path.exists() else []
-    done = {tuple(json.loads(line)["key"]) for line in lines}
-    for seed in range(first, last):
-        for name in NAMES:
-            validation = scenario_of(name).validation
-            task = int(validation[5 * seed % len(validation)])
-            number = zlib.crc32(f"{name}{task}{seed}".encode())
-            for kind in KINDS:
-                for rule in RULES:
-                    key = (name, task, seed, kind, rule)
-                    if key not in done:
-                        row = {"key": key, "values": values_of(name, task, number, kind, rule)}
-                        with path.open("a") as file:
-                            file.write(json.dumps(row) + "\n")
+    keys = []
+    for seed, name, kind, rule in product(range(first, last), NAMES, KINDS, RULES):
+        validation = scenario_of(name).validation
+        keys.append((name, int(validation[5 * seed % len(validation)]), seed, kind, rule))
+    complete(path, keys, values_of)
 
 
 def report(path: Path) -> None:
     """Print mean regrets: 0 is the best value known where trials may succeed, 1 the median."""
     studies: dict[tuple[str, int, int, str], dict[str, np.ndarray]] = {}
-    for row in map(json.loads, path.read_text().splitlines()):
+    for row in read(path):
         *key, rule = row["key"]
         studies.setdefault(tuple(key), {})[rule] = np.array(row["values"], dtype=float)
     for kind in KINDS:
@@ -87,18 +80,16 @@ def report(path: Path) -> None:
             ]
             if not pairs:
                 continue
-            print(f"{kind}, {name}: {len(pairs)} pairs @{AT}")
-            regrets = {
-                rule: np.array([_regrets(studies, k, rule) for k in pairs]) for rule in RULES
-            }
-            for rule in RULES:
-                late = np.mean([np.isnan(studies[key][rule])[30:].mean() for key in pairs])
-                d = regrets[rule] - regrets["worst"]
-                wins = [f"{(a < -1e-9).sum()}/{(a > 1e-9).sum()}" for a in d.T]
-                print(f"    {rule:7}", regrets[rule].mean(0).round(3), *wins, f"fail {late:.2f}")
+            late = [
+                f"{rule} {np.mean([np.isnan(studies[k][rule])[30:].mean() for k in pairs]):.2f}"
+                for rule in RULES
+            ]
+            print(f"{kind}, {name}; failed from trial 30 on: {', '.join(late)}")
+            found = {rule: [_regrets(studies, key, rule) for key in pairs] for rule in RULES}
+            compare(found, AT, "worst")
 
 
-def _regrets(studies: dict, key: tuple[str, int, int, str], rule: str) -> list[float]:
+def _regrets(studies: dict, key: tuple[str, int, int, str], rule: str) -> np.ndarray:
     name, task, _, kind = key
     scenario, is_region = scenario_of(name), kind == "region"
     sample = scenario.random_configurations(1000, np.random.default_rng(task))
@@ -110,8 +101,7 @@ def _regrets(studies: dict, key: tuple[str, int, int, str], rule: str) -> list[f
     ]
     best = max(np.nanmax(found) for rules in alike for found in rules.values())
     best = best if is_region else max(best, values.max())
-    so_far = np.maximum.accumulate(np.nan_to_num(studies[key][rule], nan=-np.inf))
-    return [min((best - so_far[n - 1]) / (best - np.median(values)), 1.0) for n in AT]
+    return regrets(studies[key][rule], best, float(np.median(values)), AT).clip(max=1.0)
 
 
 if __name__ == "__main__":

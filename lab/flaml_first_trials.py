@@ -11,7 +11,6 @@ evaluations. Either goes on where it stopped. Files are JSON lines.
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from dre_bench.learner_evaluations import datasets, evaluation
 from dre_bench.learner_evaluations.learners import LEARNERS
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.learner_evaluations.worker import Worker
 
 # The prior of each learner that FLAML has a portfolio for, and FLAML's name of the learner.
@@ -30,17 +30,6 @@ ESTIMATORS = {
 }
 # Seconds of processor time for all folds, as the library's default has.
 LIMIT = 100.0
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a file, none if it does not exist."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def add(path: Path, line: dict[str, Any]) -> None:
-    """Append a line."""
-    with path.open("a") as file:
-        file.write(json.dumps(line) + "\n")
 
 
 def suggest(archive: Path, out: Path) -> None:
@@ -55,7 +44,7 @@ def suggest(archive: Path, out: Path) -> None:
                 continue
             found, _ = suggest_hyperparams(data.task, data.inputs, data.target, estimator)
             line = {"prior": prior, "which": "flaml", "learner": learner, "dataset": name}
-            add(out, {**line, "configuration": found})
+            append(out, {**line, "configuration": found})
 
 
 def evaluate(archive: Path, suggested: Path, out: Path) -> None:
@@ -70,7 +59,7 @@ def evaluate(archive: Path, suggested: Path, out: Path) -> None:
             answer = worker.run(task, LIMIT)
             found = answer.get("metrics", {})
             means = {name: float(evaluation.mean_metric(found, name)[-1]) for name in found}
-            add(out, {**line, "status": answer["status"], "metrics": means})
+            append(out, {**line, "status": answer["status"], "metrics": means})
     finally:
         worker.close()
 

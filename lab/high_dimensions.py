@@ -11,18 +11,16 @@ run goes on where it stopped.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from scipy.stats import wilcoxon
+from paired_studies import compare, regrets, studied
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -30,19 +28,21 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from tuning_tasks import scenario_of
 
-from dre_plugins import DRESampler
+from dre_bench.learner_evaluations.records import append, read
+from dre_bench.samplers import make_sampler
 
 Array = NDArray[np.float64]
 Objective = Callable[[optuna.Trial], float]  # larger is better
 
 N_TRIALS, N_RANDOM = 60, 300
 AT = (5, 10, 15, 20, 30, 40, 50, 60)
-SAMPLERS: Mapping[str, Callable[[int], optuna.samplers.BaseSampler]] = {
-    "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
-    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True),
-    "gp": lambda seed: optuna.samplers.GPSampler(seed=seed),
-    "dre": lambda seed: DRESampler(seed=seed, prior="universal", memory=False),
+SAMPLERS = {
+    "random": "random",
+    "tpe": "tpe:multivariate=True",
+    "gp": "gp",
+    "dre": "dre:memory=False",
 }
+REFERENCE = "reference"  # random configurations of the task, whatever the seed
 
 
 def sphere(z: Array) -> float:
@@ -132,46 +132,33 @@ def objectives(tasks: str, seed: int) -> Iterator[tuple[str, Objective]]:
 
 
 def run(tasks: str, n_seeds: int, path: Path) -> None:
-    lines = path.read_text().splitlines() if path.exists() else []
-    done = {(row["task"], row["seed"], row["sampler"]) for row in map(json.loads, lines)}
+    done = {(row["task"], row["seed"], row["sampler"]) for row in read(path)}
     for seed in range(n_seeds):
         for task, objective in objectives(tasks, seed):
-            number = zlib.crc32(f"{task} {seed}".encode())
-            plan = {name: partial(make, number) for name, make in SAMPLERS.items()}
-            plan["reference"] = partial(optuna.samplers.RandomSampler, zlib.crc32(task.encode()))
-            for name, sampler in plan.items():
+            for name, specification in {**SAMPLERS, REFERENCE: "random"}.items():
                 if (task, seed, name) in done:
                     continue
-                study = optuna.create_study(direction="maximize", sampler=sampler())
-                study.optimize(objective, n_trials=N_RANDOM if name == "reference" else N_TRIALS)
+                of_study = task if name == REFERENCE else f"{task} {seed}"
+                sampler = make_sampler(specification, zlib.crc32(of_study.encode()), "")
+                study = studied(sampler, objective, N_RANDOM if name == REFERENCE else N_TRIALS)
                 row = {"group": tasks, "task": task, "seed": seed, "sampler": name}
-                row["values"] = [trial.value for trial in study.trials]
-                with path.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
+                append(path, {**row, "values": [trial.value for trial in study.trials]})
 
 
 def report(path: Path) -> None:
     """Print mean regrets: 0 is 0 of a function, or the best of all runs; 1 the random median."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    regrets: dict[str, dict[tuple[str, int], dict[str, Array]]] = {}
+    rows = read(path)
+    found: dict[str, dict[tuple[str, int], dict[str, Array]]] = {}
     for row in rows:
         same = [other for other in rows if other["task"] == row["task"]]
-        median = np.median([o["values"] for o in same if o["sampler"] == "reference"])
+        median = np.median([o["values"] for o in same if o["sampler"] == REFERENCE])
         top = max(max(other["values"]) for other in same) if not row["group"].isdigit() else 0.0
-        best = np.maximum.accumulate(row["values"])[[n - 1 for n in AT]]
-        pair = regrets.setdefault(row["group"], {}).setdefault((row["task"], row["seed"]), {})
-        pair[row["sampler"]] = (top - best) / (top - median)
-    for group, pairs in regrets.items():
-        whole = [pair for pair in pairs.values() if {*SAMPLERS} <= {*pair}]
-        print(f"{group}: {len(whole)} pairs @{AT}")
-        for name in SAMPLERS if whole else ():
-            found, ours = (np.array([pair[who] for pair in whole]) for who in (name, "dre"))
-            wins = [
-                f"{(f < o).sum()}/{(f > o).sum()}" for f, o in zip(found.T, ours.T, strict=True)
-            ]
-            differ = name != "dre" and (found[:, -1] != ours[:, -1]).any()
-            p = wilcoxon(found[:, -1] - ours[:, -1]).pvalue if differ else 1.0
-            print(f"    {name:8}", found.mean(0).round(3), *wins, f"p = {p:.3f}")
+        pair = found.setdefault(row["group"], {}).setdefault((row["task"], row["seed"]), {})
+        pair[row["sampler"]] = regrets(row["values"], top, float(median), AT)
+    for group, pairs in found.items():
+        if whole := [pair for pair in pairs.values() if {*SAMPLERS} <= {*pair}]:
+            print(group, end=": ")
+            compare({name: [pair[name] for pair in whole] for name in SAMPLERS}, AT, "dre")
 
 
 if __name__ == "__main__":

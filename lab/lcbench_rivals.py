@@ -9,33 +9,41 @@ folder has Ax (see benchmarks/README.md). A run goes on where it stopped.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
-from scipy.stats import wilcoxon
-from universal_versions import N_TASKS, N_TRIALS, of_scenario, real, tasks_of
+from paired_studies import compare, complete, regrets, studied
+from tuning_tasks import scenario_of
+from universal_versions import N_TRIALS, tasks_of
 
+from dre_bench.learner_evaluations.records import read
 from dre_bench.problems import foreign
-from dre_bench.problems.maximise import reference_sample
+from dre_bench.problems.maximise import reference
 from dre_bench.samplers import make_sampler
 
-AT = np.array([1, 3, 5, 8, 10, 15, 20, 30, 40])
+AT = (1, 3, 5, 8, 10, 15, 20, 30, 40)
 NETWORKS = "lcbench"
+
+
+def row_of(name: str, task: int, seed: int) -> dict[str, Any]:
+    """Return the values of a study, and its seconds."""
+    begin = time.perf_counter()
+    values = values_of(name, task, seed)
+    return {"values": values, "seconds": time.perf_counter() - begin}
 
 
 def values_of(name: str, task: int, seed: int) -> list[Any]:
     """Return the values of a study."""
-    scenario: Any = real(NETWORKS)
+    scenario = scenario_of(NETWORKS)
     if name not in foreign.MODULES:
         specification = "dre:prior=universal" if name == "dre" else name
         sampler = make_sampler(specification, seed, NETWORKS)
-        study = optuna.create_study(sampler=sampler, direction="maximize")
-        study.optimize(of_scenario(scenario, task), n_trials=N_TRIALS)
+        study = studied(sampler, lambda trial: scenario.objective(trial, task), N_TRIALS)
         return [trial.value for trial in study.trials]
     python = foreign.python_of(name, Path("rivals"))
     serve = [foreign.FOLDER / file for file in ("serve.py", f"with_{name}.py")]
@@ -51,47 +59,27 @@ def values_of(name: str, task: int, seed: int) -> list[Any]:
 
 
 def report(rows: list[dict[str, Any]], names: list[str]) -> None:
-    """Print mean regrets, and how many studies of the last sampler are better and worse."""
-    curves = {tuple(row["key"]): np.maximum.accumulate(row["values"]) for row in rows}
-    studies = [{key[1:] for key in curves if key[0] == name} for name in names]
-    keys = sorted(set.intersection(*studies))
-    regrets_of = {}
+    """Print mean regrets, each sampler beside the last one, and seconds of a trial."""
+    values = {tuple(row["key"]): row["values"] for row in rows}
+    studies = [{key[1:] for key in values if key[0] == name} for name in names]
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    for task, seed in sorted(set.intersection(*studies)):
+        known = reference(scenario_of(NETWORKS), task)
+        best = max(known["best"], *(max(of) for key, of in values.items() if key[1] == task))
+        for name in names:
+            found[name].append(regrets(values[name, task, seed], best, known["median"], AT))
+    compare(found, AT, names[-1])
     for name in names:
-        found = []
-        for task, seed in keys:
-            sample = reference_sample(real(NETWORKS), task)[1][real(NETWORKS).metric]
-            best = max(curve[-1] for key, curve in curves.items() if key[1] == task)
-            best = max(best, sample.max())
-            curve = curves[name, task, seed]
-            found.append((best - curve[AT - 1]) / (best - np.median(sample)))
-        regrets_of[name] = np.array(found)
-    last = regrets_of[names[-1]]
-    print(len(keys), "studies, regret after", AT)
-    for name, found in regrets_of.items():
         seconds = np.mean([row["seconds"] for row in rows if row["key"][0] == name]) / N_TRIALS
-        print(f"{name:6}", found.mean(0).round(3), f"{seconds:.2f} s")
-        if name != names[-1]:
-            columns = zip(found.T, last.T, strict=True)
-            tests = [wilcoxon(regrets, beside).pvalue for regrets, beside in columns]
-            print("  ", (last < found).sum(0), (last > found).sum(0), np.round(tests, 3))
+        print(f"{name}: {seconds:.2f} s a trial")
 
 
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     command, path, samplers, *given = sys.argv[1:]
-    file = Path(path)
-    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    names = samplers.split(",")
     if command == "report":
-        report(rows, samplers.split(","))
-        sys.exit()
-    done = {tuple(row["key"]) for row in rows}
-    for seed in range(int(given[0])):
-        for i in range(N_TASKS):
-            for name in samplers.split(","):
-                key = name, tasks_of(NETWORKS)[i], seed
-                if key not in done:
-                    begin = time.perf_counter()
-                    line = {"key": key, "values": values_of(*key)}
-                    line["seconds"] = time.perf_counter() - begin
-                    with file.open("a") as out:
-                        out.write(json.dumps(line) + "\n")
+        report(read(Path(path)), names)
+    else:
+        plan = product(range(int(given[0])), tasks_of(NETWORKS), names)
+        complete(Path(path), ((name, task, seed) for seed, task, name in plan), row_of)

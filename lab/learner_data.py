@@ -2,19 +2,15 @@
 
     PYTHONPATH=.:benchmarks:lab python lab/learner_data.py run runs.jsonl
     PYTHONPATH=.:benchmarks:lab python lab/learner_data.py report runs.jsonl
-    PYTHONPATH=.:benchmarks:lab python lab/learner_data.py portfolios
 
 Parts: all evaluations of the other data sets, the first half or quarter of each data set's, and
 all evaluations of every second data set. A line has, for one data set by one metric, the rank
 correlation of the prior's scores with the values, and the regret of the best of the one and five
 configurations with the highest scores among those that were evaluated. Run again to resume.
-`portfolios` prints the regret of the first and of the best of three members of each learner's
-portfolio, which the process of all evaluations of the data set held out predicts.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import defaultdict
 from dataclasses import replace
@@ -24,20 +20,11 @@ import numpy as np
 import torch
 from scipy.stats import kendalltau
 
-from dre_bench.learner_evaluations.parameters import from_row
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.learner_evaluations.tables import Table, read_tables
 from dre_bench.learner_priors import training
-from dre_bench.learner_priors.favourites import _expected
 from dre_bench.learner_priors.held_out import N_FOLDS
-from dre_bench.learner_priors.tasks import (
-    LEARNERS,
-    Tables,
-    metadata_of,
-    prior_space,
-    search_space,
-    tables_of,
-)
-from dre_plugins.space import SearchSpace
+from dre_bench.learner_priors.tasks import LEARNERS, Tables, metadata_of, tables_of
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.prior import Prior
 
@@ -106,8 +93,7 @@ def run(out: Path) -> None:
     """Append what is not in the file yet."""
     torch.set_num_threads(1)
     datasets, tables = read_tables(EVALUATIONS)
-    lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    done = {(line["prior"], line["fold"], line["part"]) for line in lines}
+    done = {(line["prior"], line["fold"], line["part"]) for line in read(out)}
     for fold in range(N_FOLDS):
         held_out = datasets[fold::N_FOLDS]
         others = [i for i, name in enumerate(datasets) if name not in held_out]
@@ -118,53 +104,14 @@ def run(out: Path) -> None:
                 prior = trained(name, datasets, parts_of(tables, name, part, others))
                 taught = [dataset for dataset in datasets if dataset not in held_out]
                 rows = measured(prior, metadata_of(name, datasets, tables, taught))
-                line = {"prior": name, "fold": fold, "part": part, "tasks": rows}
-                with out.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
+                append(out, {"prior": name, "fold": fold, "part": part, "tasks": rows})
                 print(name, fold, part, len(rows), flush=True)
-
-
-def portfolios() -> None:
-    """Print mean regrets of portfolios, with paired errors against all evaluations."""
-    datasets, tables = read_tables(EVALUATIONS)
-    found: dict = defaultdict(dict)
-    for fold in range(N_FOLDS):
-        held_out = range(fold, len(datasets), N_FOLDS)
-        others = [i for i in range(len(datasets)) if i not in held_out]
-        for name in LEARNERS:
-            space = prior_space(name, tables)
-            for part in PARTS:
-                some = parts_of(tables, name, part, others)
-                members = training.portfolio_of(name, space, datasets, some)
-                for table in tables_of(name, tables) if members is not None else ():
-                    units, columns = known_units(table, space)
-                    for dataset in set(held_out) & {*table.dataset.tolist()}:
-                        regret = expected(table, units, dataset, members[:3, columns])
-                        if regret is not None:
-                            found[name, dataset][part] = regret[0], regret.min()
-    whole = np.array([[v[p] for p in PARTS] for v in found.values() if len(v) == len(PARTS)])
-    change = (whole - whole[:, :1]).std(axis=0, ddof=1) / np.sqrt(len(whole))
-    for row, part in enumerate(PARTS):
-        print(part, len(whole), whole.mean(0)[row].round(3), "±", change[row].round(3))
-
-
-def known_units(table: Table, space: SearchSpace) -> tuple[np.ndarray, list[int]]:
-    """Return the coordinates of a table's evaluations, and the columns of its parameters."""
-    own = search_space(table.space)
-    units = own.to_units([from_row(table.space, row) for row in table.configurations])
-    return units, [space.names.index(name) for name in own.names]
-
-
-def expected(table: Table, units: np.ndarray, dataset: int, members: np.ndarray):
-    """Return the predicted regret of configurations, a mean over metrics; None if unknown."""
-    regrets = _expected(table, units, [dataset], members)
-    return np.clip(regrets[0].mean(axis=0), 0.0, None) if regrets else None
 
 
 def report(path: Path) -> None:
     """Print means over learners and data sets, with paired errors against all evaluations."""
     found: dict = defaultdict(dict)
-    for line in map(json.loads, path.read_text().splitlines()):
+    for line in read(path):
         for task in line["tasks"]:
             dataset = task["task"].rpartition(" by ")[0]
             place = (line["prior"], dataset)
@@ -186,5 +133,4 @@ def report(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    commands = {"run": run, "report": report, "portfolios": portfolios}
-    commands[sys.argv[1]](*map(Path, sys.argv[2:]))
+    {"run": run, "report": report}[sys.argv[1]](Path(sys.argv[2]))

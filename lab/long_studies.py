@@ -10,16 +10,17 @@ and last seed. A run goes on where it stopped.
 
 from __future__ import annotations
 
-import json
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
-from paired_studies import Run, runs
-from scipy.stats import wilcoxon
+from paired_studies import Run, compare, regrets, runs
 
+from dre_bench.learner_evaluations.records import append, read
+from dre_bench.problems.maximise import reference
 from dre_plugins import DRESampler, Settings
 
 FUNCTIONS = {"levy8": 4, "ackley5": 4, "rosenbrock5": 1, "hartmann6": 1}
@@ -38,57 +39,40 @@ def study_of(run: Run, seed: int, settings: Settings, common: list, n_trials: in
     sampler = DRESampler(seed=seed, prior="universal", memory=False, settings=settings)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.add_trials(common)
-    study.optimize(
-        lambda trial: float(scenario.value(task, scenario.suggest(trial))), n_trials - len(common)
-    )
+    study.optimize(lambda trial: scenario.objective(trial, task), n_trials - len(common))
     assert not sampler.stats["fallbacks"]
     return study
 
 
 def run_all(first: int, last: int, path: Path) -> None:
-    lines = path.read_text().splitlines() if path.exists() else []
-    done = {tuple(json.loads(line)["key"]) for line in lines}
+    done = {tuple(row["key"]) for row in read(path)}
     for run in runs(FUNCTIONS, last, 11):
         name, scenario, task, seed = run
         if seed < first or (name, task, seed) in done or name in ("rbv2_rpart", "lcbench"):
             continue
         number = zlib.crc32(f"long{name}{task}{seed}".encode())
-        sample = scenario.random_configurations(2000, np.random.default_rng(task))
-        values = scenario.evaluate_many(task, sample)[scenario.metric]
-        row = {"key": (name, task, seed)}
-        row |= {"median": float(np.median(values)), "best": float(values.max())}
+        row: dict[str, Any] = {"key": (name, task, seed), **reference(scenario, task)}
         common = study_of(run, number, Settings(), [], N_COMMON).trials
         for version, settings in VERSIONS.items():
             study = study_of(run, number, settings, common, N_TRIALS)
             row[version] = [trial.value for trial in study.trials]
-        with path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append(path, row)
 
 
 def report(path: Path) -> None:
     """Print mean regrets: 0 is the best value known, 1 the median of random configurations."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = read(path)
     for name in (*dict.fromkeys(row["key"][0] for row in rows), "all"):
         same = [row for row in rows if name in (row["key"][0], "all")]
-        regrets = {
-            version: np.array([_regrets(rows, row, version) for row in same])
-            for version in VERSIONS
-        }
-        print(f"{name}: {len(same)} pairs @{AT}")
-        for version in VERSIONS:
-            d = regrets[version] - regrets["128 trials"]
-            wins = [f"{(a < -1e-9).sum()}/{(a > 1e-9).sum()}" for a in d.T]
-            differ = (d[:, -1] != 0).any()
-            p = wilcoxon(d[:, -1]).pvalue if differ else 1.0
-            print(f"    {version:12}", regrets[version].mean(0).round(4), *wins, f"p = {p:.3f}")
+        found = {version: [_regrets(rows, row, version) for row in same] for version in VERSIONS}
+        print(name, end=": ")
+        compare(found, AT, "128 trials")
 
 
 def _regrets(rows: list[dict], row: dict, version: str) -> np.ndarray:
     alike = [other for other in rows if other["key"][:2] == row["key"][:2]]
     best = max(max(max(other[v]) for v in VERSIONS) for other in alike)
-    best = max(best, row["best"])
-    so_far = np.maximum.accumulate(row[version])[[n - 1 for n in AT]]
-    return (best - so_far) / (best - row["median"])
+    return regrets(row[version], max(best, row["best"]), row["median"], AT)
 
 
 if __name__ == "__main__":

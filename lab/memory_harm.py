@@ -11,8 +11,6 @@ configurations or of any study, 1 is their median.
 
 from __future__ import annotations
 
-import json
-import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -25,8 +23,11 @@ from typing import Any
 import numpy as np
 import optuna
 from memory_lives import space_of
+from paired_studies import ratio, regrets
 from tuning_tasks import scenario_of
 
+from dre_bench.learner_evaluations.records import append, read
+from dre_bench.problems.maximise import reference
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.access import StudyMemory
 from dre_plugins.memory.recorded_study import Header
@@ -50,15 +51,6 @@ def pools(name: str) -> Mapping[str, Sequence[int]]:
         return {"train": scenario.tasks[1::2], "test": scenario.tasks[2::4]}
     splits: Mapping[str, Sequence[int]] = scenario.splits
     return splits
-
-
-@cache
-def reference(name: str, task: int) -> tuple[float, float]:
-    """Return the best and the median value of random configurations."""
-    scenario = scenario_of(name)
-    drawn = scenario.random_configurations(2000, np.random.default_rng(task))
-    values = scenario.evaluate_many(task, drawn)[scenario.metric]
-    return float(values.max()), float(np.median(values))
 
 
 def tuned(name: str, task: int, seed: int, memory: Memory | bool, n_trials: int) -> Row:
@@ -149,7 +141,7 @@ def record(
 
 
 def run_base(path: Path) -> None:
-    done = read(path)
+    done = {row["key"] for row in read(path)}
     for place in range(N_BASE):
         for name in NAMES:
             train = np.random.default_rng(3).permutation(pools(name)["train"])
@@ -177,7 +169,7 @@ def phases(seed: int, place: int) -> dict[str, tuple[str, int]]:
 
 
 def run(base: Sequence[Row], path: Path) -> None:
-    done = read(path)
+    done = {row["key"] for row in read(path)}
     for seed in range(N_SEEDS):
         for place, name in enumerate(NAMES):
             task = int(pools(name)["test"][seed % len(pools(name)["test"])])
@@ -185,12 +177,11 @@ def run(base: Sequence[Row], path: Path) -> None:
                 key = f"{phase} {name} {task} {seed} {kind}"
                 if key in done:
                     continue
-                folder = Path(tempfile.mkdtemp())
-                memory = Memory(folder)
-                if kind != "none":
-                    fill(memory, base, name, kind, 5000 + seed)
-                found = tuned(name, task, 5000 + seed, kind != "none" and memory, n_trials)
-                shutil.rmtree(folder)
+                with tempfile.TemporaryDirectory() as folder:
+                    memory = Memory(Path(folder))
+                    if kind != "none":
+                        fill(memory, base, name, kind, 5000 + seed)
+                    found = tuned(name, task, 5000 + seed, kind != "none" and memory, n_trials)
                 row = {"phase": phase, "kind": kind, "name": name, "task": task, "seed": seed}
                 append(path, {"key": key, **row, **found})
 
@@ -205,45 +196,25 @@ def report(rows: Sequence[Row]) -> None:
         best[key] = max(best.get(key, -np.inf), *row["values"])
     none = {(r["name"], r["task"], r["seed"]): r for r in rows if r["phase"] == "none"}
 
-    def regrets(row: Row, at: Sequence[int]) -> list[float]:
-        top, median = reference(row["name"], row["task"])
-        top = max(top, best[row["name"], row["task"]])
-        so_far = np.maximum.accumulate(row["values"])
-        return [(top - so_far[trial - 1]) / (top - median) for trial in at]
+    def of(row: Row, at: Sequence[int]) -> np.ndarray:
+        known = reference(scenario_of(row["name"]), row["task"])
+        top = max(known["best"], best[row["name"], row["task"]])
+        return regrets(row["values"], top, known["median"], at)
 
     def show(what: str, chosen: Sequence[Row]) -> None:
         if len(chosen) < 2:
             return
         at = [trial for trial in AT if trial <= min(len(row["values"]) for row in chosen)]
-        ours = np.array([regrets(row, at) for row in chosen])
-        theirs = np.array(
-            [regrets(none[row["name"], row["task"], row["seed"]], at) for row in chosen]
-        )
-        ratio = ours.mean(0) / theirs.mean(0)
-        drawn = np.random.default_rng(0).integers(len(chosen), size=(2000, len(chosen)))
-        error = (ours[drawn].mean(1) / theirs[drawn].mean(1)).std(0)
-        wins = [
-            (int((a < b).sum()), int((a > b).sum())) for a, b in zip(ours.T, theirs.T, strict=True)
-        ]
-        print(what, len(chosen), at, ours.mean(0).round(3), theirs.mean(0).round(3))
-        print("   ratio", ratio.round(3), "±", error.round(2), "better, worse", wins)
+        ours = [of(row, at) for row in chosen]
+        theirs = [of(none[row["name"], row["task"], row["seed"]], at) for row in chosen]
+        print(what, len(chosen), at, np.mean(ours, 0).round(3), np.mean(theirs, 0).round(3))
+        print("   ratio", ratio(ours, theirs))
 
     for phase in sorted({row["phase"] for row in rows} - {"none"}):
         show(phase, [row for row in rows if row["phase"] == phase])
     misleading = [row for row in rows if row["phase"] in ("harm", "worst")]
     for kind in sorted({row["kind"] for row in misleading}):
         show(kind, [row for row in misleading if row["kind"] == kind])
-
-
-def read(path: Path) -> dict[str, Row]:
-    if not path.exists():
-        return {}
-    return {row["key"]: row for row in map(json.loads, path.read_text().splitlines())}
-
-
-def append(path: Path, row: Row) -> None:
-    with path.open("a") as file:
-        file.write(json.dumps(row) + "\n")
 
 
 def main() -> None:
@@ -253,9 +224,9 @@ def main() -> None:
     if what == "base":
         run_base(*files)
     elif what == "run":
-        run([*read(files[0]).values()], files[1])
+        run(read(files[0]), files[1])
     else:
-        report([*read(files[0]).values()])
+        report(read(files[0]))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ configurations or of any study of the same space, 1 is their median.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
@@ -25,11 +24,13 @@ from typing import Any
 
 import numpy as np
 import optuna
+from paired_studies import ratio, regrets
 
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.runs import Sources
 from dre_bench.samplers import make_sampler
 from dre_bench.scenarios import scenario_of as find_scenario
-from dre_bench.tasks import Parameter, Scenario
+from dre_bench.tasks import Parameter, Scenario, active_part
 from dre_plugins import DRESampler, Memory
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 
@@ -121,12 +122,7 @@ class Variant:
         return self.scenario.evaluate_many(task, rows)[self.scenario.metric]
 
     def whole(self, found: Row) -> Row:
-        given = {**self.fixed, **found}
-        whole: Row = {}
-        for parameter in self.scenario.parameters:
-            if parameter.is_active(whole):
-                whole[parameter.name] = given[parameter.name]
-        return whole
+        return active_part(self.scenario.parameters, {**self.fixed, **found})
 
 
 def variant_of(life: str, name: str, seed: int) -> Variant:
@@ -216,8 +212,7 @@ def run(split: str, n_orders: int, path: Path) -> None:
         for order in range(n_orders):
             for life in ("same", "varied"):
                 for row in studies(split, order, life, methods, path.with_suffix(""), done):
-                    with path.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+                    append(path, row)
 
 
 def studies(
@@ -297,29 +292,28 @@ def show(split: str, life: str, rows: Sequence[Row]) -> None:
         studies.setdefault((row["order"], row["place"]), {})[row["method"]] = row
     whole = {key: found for key, found in studies.items() if set(PASSES[0]) <= set(found)}
     print(f"\n## {split}, {life}: {len(whole)} studies; regret @{AT}")
-    regrets = {key: regrets_of(found) for key, found in whole.items()}
+    of_methods = {key: regrets_of(found) for key, found in whole.items()}
     for first in range(0, 20, 4):
         chosen = [key for key in whole if first <= key[1] < first + 4]
-        line(f"studies {first + 1} to {first + 4}", chosen, regrets)
-    line("all", list(whole), regrets)
+        line(f"studies {first + 1} to {first + 4}", chosen, of_methods)
+    line("all", list(whole), of_methods)
     yahpo = [key for key in whole if whole[key]["memory"]["scenario"].startswith("rbv2")]
     for n_past in range(6):
         chosen = [key for key in yahpo if whole[key]["memory"]["related"] == n_past]
-        line(f"YAHPO, {n_past} related before", chosen, regrets)
+        line(f"YAHPO, {n_past} related before", chosen, of_methods)
     fifth = [key for key in yahpo if whole[key]["memory"]["related"] >= 4]
-    line("from the fifth related study on", fifth, regrets)
+    line("from the fifth related study on", fifth, of_methods)
     for name in TASKS:
         chosen = [key for key in whole if whole[key]["memory"]["scenario"] == name]
-        line(name, chosen, regrets)
+        line(name, chosen, of_methods)
 
 
 def regrets_of(found: Mapping[str, Row]) -> Mapping[str, np.ndarray]:
     """Return the regret of each method `[T]` after `AT` trials."""
     reference = found["memory"]
     top = max(reference["top"], *(max(row["values"]) for row in found.values()))
-    scale = top - reference["median"]
     return {
-        method: (top - np.maximum.accumulate(row["values"])[np.array(AT) - 1]) / scale
+        method: regrets(row["values"], top, reference["median"], AT)
         for method, row in found.items()
     }
 
@@ -327,25 +321,16 @@ def regrets_of(found: Mapping[str, Row]) -> Mapping[str, np.ndarray]:
 def line(
     what: str,
     keys: Sequence[tuple[int, int]],
-    regrets: Mapping[tuple[int, int], Mapping[str, np.ndarray]],
+    found: Mapping[tuple[int, int], Mapping[str, np.ndarray]],
 ) -> None:
     if not keys:
         return
     print(f"{what} ({len(keys)})")
     for method in METHODS:
-        means = [regrets[key][method] for key in keys if method in regrets[key]]
+        means = [found[key][method] for key in keys if method in found[key]]
         if means:
             print(f"    {method:8}", np.mean(means, axis=0).round(3), f"of {len(means)}")
-    ours, theirs = (np.array([regrets[key][m] for key in keys]) for m in PASSES[0])
-    drawn = np.random.default_rng(0).integers(len(keys), size=(2000, len(keys)))
-    error = (ours[drawn].mean(1) / theirs[drawn].mean(1)).std(0)
-    better, worse = (ours < theirs).sum(0), (ours > theirs).sum(0)
-    ratio = (ours.mean(0) / theirs.mean(0)).round(2)
-    print("    ratio   ", ratio, "±", error.round(2), "better", better, "worse", worse)
-
-
-def read(path: Path) -> list[Row]:
-    return [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
+    print("    ratio   ", ratio(*([found[key][method] for key in keys] for method in PASSES[0])))
 
 
 def main() -> None:

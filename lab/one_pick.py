@@ -23,8 +23,10 @@ import numpy as np
 import optuna
 from memory_lives import space_of
 from scipy.stats import wilcoxon
-from tuning_tasks import Lcbench, scenario_of
+from tuning_tasks import scenario_of
 
+from dre_bench.learner_evaluations.records import append, read
+from dre_bench.problems.maximise import reference
 from dre_bench.synthetic import synthetic_scenario
 from dre_plugins import DRESampler
 from dre_plugins.recommend.recommender import Recommender
@@ -41,24 +43,19 @@ FIRST = {"universal prior": 6, "ensemble": 10}
 NUMBERS = {"universal prior": 1001, "ensemble": 1000}
 LEAST = 1e-4  # regret that counts as none
 
+functions = cache(synthetic_scenario)
 
-@cache
+
 def scenario(name: str) -> Any:
     """Return a scenario by its name."""
-    return scenario_of(name) if name in REAL else synthetic_scenario(name)
+    return scenario_of(name) if name in REAL else functions(name)
 
 
 def tasks() -> list[tuple[str, int]]:
     """Return the scenario and the number of each task."""
     found = []
     for name, count in REAL.items():
-        known = scenario(name)
-        is_lcbench = isinstance(known, Lcbench)
-        training = (
-            [task for task in known.tasks if task not in known.validation]
-            if is_lcbench
-            else known.splits["train"]
-        )
+        training = scenario(name).training
         step = max(1, len(training) // count)
         found += [(name, int(task)) for task in training[1::step][:count]]
     found += [(name, task) for name in FUNCTIONS for task in (4, 9)]
@@ -85,8 +82,7 @@ def histories(path: Path) -> None:
 
 def picks(source: Path, version: str, path: Path) -> None:
     """Make one suggestion after each number of trials, by both models."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    done = {tuple(json.loads(line)["key"]) for line in lines}
+    done = {tuple(row["key"]) for row in read(path)}
     for task, rows in json.loads(source.read_text()).items():
         name, number = task.split()
         space = space_of(scenario(name).parameters)
@@ -103,14 +99,13 @@ def picks(source: Path, version: str, path: Path) -> None:
                 chosen = recommender.suggest(history, index=index)[0]
                 assert not recommender.stats["fallbacks"]
                 values[n] = scenario(name).value(int(number), chosen.configuration)
-            with path.open("a") as file:
-                file.write(json.dumps({"key": key, "values": values}) + "\n")
+            append(path, {"key": key, "values": values})
 
 
 def report(source: Path, path: Path, versions: list[str]) -> None:
     """Print the mean gain of each version, and tests against the first one over tasks."""
     studies = json.loads(source.read_text())
-    found = {tuple(row["key"]): row["values"] for row in map(json.loads, path.open())}
+    found = {tuple(row["key"]): row["values"] for row in read(path)}
     for turn in NUMBERS:
         means = {}
         for version in versions:
@@ -133,7 +128,9 @@ def _gains(
     task: str, rows: list[Any], values: dict[str, float], found: dict[Any, Any]
 ) -> list[float]:
     """Return log10 of regret before over regret after the suggestion, for each history."""
-    low, best = _reference(task)
+    name, number = task.split()
+    drawn = reference(scenario(name), int(number))
+    low, best = drawn["median"], drawn["best"]
     known = [max(of.values()) for key, of in found.items() if key[2] == task]
     best = max(best, *known, *(value for _, value in rows))
     gains = []
@@ -145,15 +142,6 @@ def _gains(
         )
         gains.append(float(np.log10(before / after)))
     return gains
-
-
-@cache
-def _reference(task: str) -> tuple[float, float]:
-    """Return the median and the best value of 2000 random configurations."""
-    name, number = task.split()
-    drawn = scenario(name).random_configurations(2000, np.random.default_rng(int(number)))
-    values = scenario(name).evaluate_many(int(number), drawn)[scenario(name).metric]
-    return float(np.median(values)), float(values.max())
 
 
 if __name__ == "__main__":

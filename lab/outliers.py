@@ -15,21 +15,17 @@ from functools import partial
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from paired_studies import append, runs
+from paired_studies import run_missing, runs, studied
 from targets_by_evidence import FUNCTIONS
 
+from dre_bench.samplers import make_sampler
 from dre_bench.tasks import Scenario
-from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import universal_prior
 from dre_plugins.universal.targets import Targets
 
 Values = NDArray[np.float64]
 SHIPPED = universal_prior.possible_targets
-SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
-    "dre": lambda seed: DRESampler(seed=seed, prior="universal", memory=False),
-    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
-    "gp": lambda seed: optuna.samplers.GPSampler(seed=seed),
-}
+SAMPLERS = ("dre:memory=False", "tpe", "gp")
 
 
 def outer_fence(values: Values) -> float:
@@ -83,8 +79,7 @@ def values_of(
             return float(median - 1e6 * (median - low))
         return float(low - 1e6 * (low - value)) if kind == "region" and value < low else value
 
-    study = optuna.create_study(direction="maximize", sampler=SAMPLERS["dre"](seed))
-    study.optimize(objective, n_trials=n_trials)
+    studied(make_sampler(SAMPLERS[0], seed, ""), objective, n_trials)
     return true
 
 
@@ -101,7 +96,7 @@ def two_outliers(sampler: str, seed: int, *, has_outliers: bool) -> list[float]:
         true.append(99.0 if is_outlier else value)
         return 1e6 if is_outlier else value
 
-    study = optuna.create_study(sampler=SAMPLERS[sampler](seed))
+    study = optuna.create_study(sampler=make_sampler(sampler, seed, ""))
     study.optimize(objective, n_trials=30)
     return true
 
@@ -112,7 +107,7 @@ def main(kind: str, out: str, n_trials: str = "40") -> None:
         version: partial(values_of, n_trials=int(n_trials), version=version, kind=kind)
         for version in BORDERS
     }
-    append(out, runs(FUNCTIONS, n_seeds=8, first=8), variants, prefix="level/")
+    run_missing(out, runs(FUNCTIONS, n_seeds=8, first=8), variants, prefix="level/")
 
 
 if __name__ == "__main__":

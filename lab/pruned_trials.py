@@ -6,16 +6,18 @@ running this file with that version on ``PYTHONPATH``; the runs of all names are
 
 from __future__ import annotations
 
-import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
+from pathlib import Path
 
 import numpy as np
 import optuna
 from tuning_tasks import Lcbench, Yahpo, scenario_of
 
+from dre_bench.learner_evaluations.records import append
+from dre_bench.problems.maximise import reference
 from dre_plugins.adapters.optuna import DRESampler
 
 # Each with how many full trials a study may cost.
@@ -79,14 +81,10 @@ def runs() -> Iterator[Run]:
 def main(name: str, out: str) -> None:
     """Append a line for each run."""
     for scenario_name, scenario, task, seed, pruner in runs():
-        sample = scenario.random_configurations(2000, np.random.default_rng(task))
-        values = scenario.evaluate_many(task, sample)[scenario.metric]
         run = {"scenario": scenario_name, "task": task, "seed": seed, "pruner": pruner}
         number = zlib.crc32(f"{scenario_name}/{task}/{seed}/{pruner}".encode())
-        run |= {"median": float(np.median(values)), "best": float(values.max())}
-        run |= {name: study_of(name, scenario, task, number, pruner)}
-        with open(out, "a") as file:
-            file.write(json.dumps(run) + "\n")
+        run |= reference(scenario, task)
+        append(Path(out), run | {name: study_of(name, scenario, task, number, pruner)})
 
 
 if __name__ == "__main__":

@@ -11,16 +11,18 @@ A run goes on where it stopped.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import early_trials
 import numpy as np
 from memory_lives import space_of
+from paired_studies import compare, regrets
+from translated_functions import OPTIMUM, Translated
 
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.synthetic import synthetic_scenario
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -45,28 +47,9 @@ AT = (1, 3, 5, 8, 10, 15, 20, 30)
 Objective = Callable[[dict[str, Any]], float]
 
 
-class Moved(early_trials.Translated):
-    """A function of BoTorch that is moved by up to a share of its ranges."""
-
-    def __init__(self, name: str, share: float, number: int) -> None:
-        super().__init__(name)
-        self._share, self._number = share, number
-
-    def evaluate_many(self, task: int, configurations: Any) -> dict[str, Any]:
-        """Evaluate configurations."""
-        import torch
-
-        names = [parameter.name for parameter in self.parameters]
-        points = np.array([[given[name] for name in names] for given in configurations])
-        low, width = self._bounds[:, 0], np.diff(self._bounds)[:, 0]
-        rng = np.random.default_rng(5000 + self._number)
-        shift = rng.uniform(-self._share, self._share, len(width))
-        if self._optimum is not None:
-            at = (self._optimum - low) / width
-            shift = np.clip(shift, at - 0.97, at - 0.03)
-        with torch.no_grad():
-            values = -self._problem.evaluate_true(torch.from_numpy(points + shift * width))
-        return {self.metric: values.double().numpy()}
+def moved(name: str, share: float) -> Translated:
+    """Return a function of BoTorch that is moved by up to a share of its ranges, by its task."""
+    return Translated(name, share, margin=0.03, first_seed=5000)
 
 
 def study(
@@ -90,44 +73,33 @@ def study(
 
 def run(share: float, seeds: range, path: Path) -> None:
     """Run the studies that are missing."""
-    done = {(row["name"], row["seed"], row["version"]) for row in _read(path)}
+    done = {(row["name"], row["seed"], row["version"]) for row in read(path)}
     for seed in seeds:
         for name in NAMES:
-            scenario = Moved(name, share, seed)
+            scenario = moved(name, share)
+            objective = partial(scenario.value, seed)
             for version in VERSIONS:
                 if (name, seed, version) in done:
                     continue
-                space = space_of(scenario.parameters)
-                values = study(
-                    space, lambda c, of=scenario: float(of.value(1, c)), version, seed, N_TRIALS
-                )
+                values = study(space_of(scenario.parameters), objective, version, seed, N_TRIALS)
                 row = {"name": name, "seed": seed, "version": version, "values": values}
-                with path.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
+                append(path, row)
 
 
 def report(share: float, path: Path) -> None:
     """Print mean regrets, and how many studies are better and worse than as it was."""
-    found = {(row["name"], row["seed"], row["version"]): row["values"] for row in _read(path)}
+    found = {(row["name"], row["seed"], row["version"]): row["values"] for row in read(path)}
     keys = sorted({key[:2] for key in found if all((*key[:2], v) in found for v in VERSIONS)})
-    regrets: dict[str, list[np.ndarray]] = {version: [] for version in VERSIONS}
+    of_versions: dict[str, list[np.ndarray]] = {version: [] for version in VERSIONS}
     for name, seed in keys:
-        scenario = Moved(name, share, seed)
+        scenario = moved(name, share)
         drawn = scenario.random_configurations(2000, np.random.default_rng(1))
-        values = scenario.evaluate_many(1, drawn)[scenario.metric]
+        values = scenario.evaluate_many(seed, drawn)[scenario.metric]
         of_studies = [max(found[name, seed, version]) for version in VERSIONS]
-        best = max(values.max(), *of_studies, early_trials.OPTIMUM.get(name, 0.0))
-        for version, lines in regrets.items():
-            reached = np.maximum.accumulate(found[name, seed, version])
-            lines.append((best - reached) / (best - np.median(values)))
-    base = np.array(regrets["as it was"])
-    for version, lines in regrets.items():
-        ours = np.array(lines)
-        pairs = [
-            f"{(ours[:, t - 1] < base[:, t - 1]).sum()}/{(ours[:, t - 1] > base[:, t - 1]).sum()}"
-            for t in AT
-        ]
-        print(version, len(ours), [f"{ours[:, t - 1].mean():.3f}" for t in AT], pairs)
+        best, median = max(values.max(), *of_studies, OPTIMUM.get(name, 0.0)), np.median(values)
+        for version, lines in of_versions.items():
+            lines.append(regrets(found[name, seed, version], best, float(median), AT))
+    compare(of_versions, AT, "as it was")
 
 
 def bowl() -> None:
@@ -135,22 +107,12 @@ def bowl() -> None:
     scenario = synthetic_scenario("bowl")
     space = space_of(scenario.parameters)
     for version in VERSIONS:
-        lines = [
-            np.minimum.accumulate(
-                np.negative(
-                    study(
-                        space, lambda c: float(scenario.value(0, c)), version, seed, N_BOWL_TRIALS
-                    )
-                )
-            )
+        values = [
+            study(space, partial(scenario.value, 0), version, seed, N_BOWL_TRIALS)
             for seed in range(N_BOWL_SEEDS)
         ]
-        means = np.mean(lines, axis=0)
+        means = -np.maximum.accumulate(values, axis=1).mean(0)
         print(version, [f"{means[t - 1]:.2f}" for t in (1, 5, 10, 15, 20, 30, 40, 50)])
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 if __name__ == "__main__":

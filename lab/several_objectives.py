@@ -18,7 +18,6 @@ trials, only feasible ones count. Each objective is scaled by these: for tasks 0
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import warnings
@@ -34,11 +33,12 @@ import optuna
 from scipy.stats import wilcoxon
 
 from dre_bench import lcbench
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.problems.catalogue import _spread
 from dre_bench.problems.real_studies import dominated_area
 from dre_bench.runs import Sources
+from dre_bench.samplers import make_sampler
 from dre_bench.scenarios import scenario_of
-from dre_plugins import DRESampler
 
 lcbench.OUTPUTS |= {"time": 0, "val_balanced_accuracy": 3}  # which the suites do not need
 N_SAMPLE = 1000
@@ -49,13 +49,13 @@ COSTS = ("time", "timetrain", "memory")
 LOGARITHMIC = ("time", "timetrain", "logloss", "val_cross_entropy")
 LIMIT = 0.3  # quantile that an output of a constraint must not exceed
 Values = np.ndarray
-SAMPLERS: dict[str, Callable[[int], Any]] = {
-    "dre": lambda seed: DRESampler(seed=seed, memory=False),
-    "gp": lambda seed: optuna.samplers.GPSampler(seed=seed, deterministic_objective=True),
-    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed, multivariate=True),
+SAMPLERS = {
+    "dre": "dre:prior=auto,memory=False",
+    "gp": "gp:deterministic_objective=True",
+    "tpe": "tpe:multivariate=True",
     # With its own population of 50, the first 50 trials would be random.
-    "nsga": lambda seed: optuna.samplers.NSGAIISampler(seed=seed, population_size=10),
-    "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
+    "nsga": "nsga2:population_size=10",
+    "random": "random",
 }
 
 
@@ -229,22 +229,20 @@ def problems(names: str, data: Path) -> Iterator[Problem]:
 
 def run(data: str, out: str, samplers: str, seeds: str, n_trials: str, names: str) -> None:
     path = Path(out)
-    lines = path.read_text().splitlines() if path.exists() else []
-    done = {tuple(json.loads(line)["key"]) for line in lines}
+    done = {tuple(row["key"]) for row in read(path)}
     for seed in range(int(seeds)):
         for problem in problems(names, Path(data)):
             for name in samplers.split(","):
                 key = (name, problem.name, seed, n_trials)
                 if key in done:
                     continue
-                sampler = SAMPLERS[name](seed)
+                sampler = make_sampler(SAMPLERS[name], seed, "")
                 began = time.process_time()
                 values = values_of(problem, sampler, n_trials)
                 seconds = (time.process_time() - began) / len(values)
                 row = {"key": key, "hv": problem.hypervolumes(values), "seconds": seconds}
                 row |= {"stats": dict(getattr(sampler, "stats", {})), "values": values.tolist()}
-                with path.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
+                append(path, row)
 
 
 def values_of(problem: Problem, sampler: Any, n_trials: str) -> Values:
@@ -267,8 +265,7 @@ def report(*paths: str) -> None:
     curves: dict[str, dict[Any, Values]] = defaultdict(dict)
     seconds, stats = defaultdict(list), defaultdict(Counter)
     for path in paths:
-        for line in Path(path).read_text().splitlines():
-            row = json.loads(line)
+        for row in read(Path(path)):
             name, problem, seed, _ = row["key"]
             curves[name][problem, seed] = np.array(row["hv"])
             seconds[name].append(row["seconds"])

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import optuna
-from paired_studies import Run, append, runs
+from paired_studies import Run, run_missing, runs, studied
 
 from dre_bench.synthetic import synthetic_scenario
 from dre_bench.tasks import Scenario
@@ -45,9 +45,7 @@ def values_of(
 
     setattr(universal_prior, "possible_targets", chosen)  # noqa: B010
     sampler = DRESampler(seed=seed, prior="universal", memory=False)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)
-    assert not sampler.stats["fallbacks"]
+    study = studied(sampler, lambda trial: scenario.objective(trial, task), n_trials)
     return [trial.value for trial in study.trials]
 
 
@@ -57,7 +55,7 @@ def main(out: str, n_trials: str = "50", plan: list[Run] | None = None) -> None:
         version: partial(values_of, n_trials=int(n_trials), version=version)
         for version in VERSIONS
     }
-    append(out, plan or runs(FUNCTIONS, n_seeds=8, first=8), variants, prefix="level/")
+    run_missing(out, plan or runs(FUNCTIONS, n_seeds=8, first=8), variants, prefix="level/")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ study of the pair, 1 is their median.
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
@@ -25,8 +24,10 @@ from typing import Any
 import numpy as np
 import optuna
 from memory_harm import record
-from memory_lives import Row, Variant, middle, read, reference, scenario_of, space_of, variant_of
+from memory_lives import Row, Variant, middle, reference, scenario_of, space_of, variant_of
+from paired_studies import ratio, regrets
 
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.problems.foreign import FOLDER, ForeignSampler, python_of
 from dre_bench.samplers import make_sampler
 from dre_bench.tasks import Parameter
@@ -195,8 +196,7 @@ def run(split: str, n_pairs: int, path: Path, methods: Sequence[str]) -> None:
                 row |= tuned(method, life, name, task, seed)
             except RuntimeError as error:
                 row |= {"error": str(error)}
-            with path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            append(path, row)
 
 
 # ---- report
@@ -221,19 +221,13 @@ def compare(method: str, pairs: Sequence[Mapping[str, Row]]) -> None:
     if not pairs:
         return
     n_at = min(sum(at <= len(pair[method]["values"]) for at in AT) for pair in pairs)
-    at = np.array(AT[:n_at]) - 1
     ours, theirs = [], []
     for pair in pairs:
         top = max(pair[method]["top"], *(max(row["values"]) for row in pair.values()))
-        scale = top - pair[method]["median"]
-        for regrets, row in ((ours, pair["memory"]), (theirs, pair[method])):
-            regrets.append((top - np.maximum.accumulate(row["values"])[at]) / scale)
-    a, b = np.array(ours), np.array(theirs)
-    drawn = np.random.default_rng(0).integers(len(a), size=(2000, len(a)))
-    error = (a[drawn].mean(1) / b[drawn].mean(1)).std(0)
-    wins = [(int(w), int(n)) for w, n in zip((a < b).sum(0), (a > b).sum(0), strict=True)]
-    print(f"    {method:9} of {len(pairs)}", b.mean(0).round(3), end=" ")
-    print((a.mean(0) / b.mean(0)).round(2), "±", error.round(2), "better, worse", wins)
+        for found, row in ((ours, pair["memory"]), (theirs, pair[method])):
+            found.append(regrets(row["values"], top, pair[method]["median"], AT[:n_at]))
+    means = np.mean(theirs, axis=0).round(3)
+    print(f"    {method:9} of {len(pairs)}", means, ratio(ours, theirs))
 
 
 def main() -> None:

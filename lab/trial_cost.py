@@ -1,14 +1,14 @@
 """Regret at equal cost, with the costs of trials told and without.
 
-python lab/trial_cost.py run OUT SAMPLERS SCENARIOS SEEDS [--data FOLDER]; lists are separated by
-commas, samplers are blind, aware, random and tpe. Studies that OUT has already are left out.
-python lab/trial_cost.py table OUT [--data FOLDER]
+    PYTHONPATH=.:benchmarks:lab nice python lab/trial_cost.py run OUT SAMPLERS SCENARIOS SEEDS
+    PYTHONPATH=.:benchmarks:lab python lab/trial_cost.py table OUT
+
+Lists are separated by commas, samplers are blind, aware, random and tpe. Studies that OUT has
+already are left out.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from functools import cache
 from pathlib import Path
@@ -17,35 +17,22 @@ from typing import Any
 import numpy as np
 import optuna
 import torch
-from scipy.stats import wilcoxon
+from paired_studies import compare
+from tuning_tasks import scenario_of
 
 from dre_bench import lcbench
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.priors import search_space
-from dre_bench.tasks import Configuration, Scenario, YahpoScenario
+from dre_bench.tasks import Configuration, Scenario
 from dre_plugins.study import AskTell
 
-DATA = Path("/work/shared/data/yahpo")
+lcbench.OUTPUTS["time"] = 0  # which the suites do not need
 # A budget is what so many random trials take on average. A study ends at half of it, or after
 # MAX_TRIALS.
 N_RANDOM, MAX_TRIALS = 50, 60
 SHARES = (0.25, 0.5)
 Evaluated = tuple[np.ndarray, np.ndarray]
 Record = dict[str, Any]
-
-
-@cache
-def scenario_of(name: str) -> Scenario:
-    """Return a scenario; networks of LCBench tell their times as well."""
-    if name == "lcbench":
-        lcbench.OUTPUTS["time"] = 0
-        return lcbench.Lcbench(DATA / name)
-    return YahpoScenario(DATA / name)
-
-
-def validation(scenario: Scenario) -> list[int]:
-    """Return the tasks that choices are made on."""
-    tasks = getattr(scenario, "validation", None)
-    return scenario.splits["validation"] if tasks is None else list(tasks)
 
 
 def evaluated(scenario: Scenario, task: int, configurations: list[Configuration]) -> Evaluated:
@@ -104,16 +91,13 @@ def study(name: str, task: int, seed: int, sampler: str) -> Record:
 
 def run(out: Path, samplers: list[str], names: list[str], seeds: list[int]) -> None:
     """Run what the file lacks, and append a line for each study."""
-    lines = map(json.loads, out.read_text().splitlines()) if out.exists() else ()
-    done = {(r["sampler"], r["scenario"], r["task"], r["seed"]) for r in lines}
+    done = {(r["sampler"], r["scenario"], r["task"], r["seed"]) for r in read(out)}
     for seed in seeds:
         for name in names:
-            for task in validation(scenario_of(name)):
+            for task in scenario_of(name).validation:
                 for sampler in samplers:
                     if (sampler, name, task, seed) not in done:
-                        record = study(name, task, seed, sampler)
-                        with out.open("a") as file:
-                            file.write(json.dumps(record) + "\n")
+                        append(out, study(name, task, seed, sampler))
 
 
 def regret(record: Record, best: float, n_trials: int) -> float:
@@ -133,8 +117,8 @@ def marks(record: Record, best: float) -> list[float]:
 
 
 def table(out: Path) -> None:
-    """Print mean regrets, and wins, losses and Wilcoxon's p against blind."""
-    records = [*map(json.loads, out.read_text().splitlines())]
+    """Print mean regrets, each sampler beside blind."""
+    records = read(out)
     best: dict[tuple[str, int], float] = {}
     for record in records:
         key = record["scenario"], record["task"]
@@ -149,24 +133,15 @@ def table(out: Path) -> None:
     for name in [*names, "all"]:
         for sampler, rows in of.items():
             both = [p for p in rows if p in of["blind"] and name in ("all", p[0])]
-            if not both:
-                continue
-            cells = []
-            for column in range(len(SHARES) + 1):
-                ours = np.array([rows[place][column] for place in both])
-                gains = np.array([of["blind"][place][column] for place in both]) - ours
-                wins, losses = (gains > 1e-9).sum(), (gains < -1e-9).sum()
-                p = wilcoxon(gains).pvalue if wins + losses else math.nan
-                cells.append(f"{ours.mean():.3f} ({wins} to {losses}, p {p:.3f})")
-            print(name, sampler, len(both), *cells, sep=" | ")
+            if both and sampler != "blind":
+                print(name, end=": ")
+                pairs = {"blind": of["blind"], sampler: rows}
+                found = {who: [of_who[p] for p in both] for who, of_who in pairs.items()}
+                compare(found, (*SHARES, "20 trials"), "blind")
 
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
-    if "--data" in arguments:
-        place = arguments.index("--data")
-        DATA = Path(arguments[place + 1])
-        del arguments[place : place + 2]
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if arguments[0] == "table":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ class Yahpo(YahpoScenario):
     def __init__(self, name: str) -> None:
         super().__init__(DATA / name)
         self.validation = self.splits["validation"]
+        self.training = self.splits["train"]
 
     def curve(self, task: int, configuration: Configuration) -> Curve:
         """Return the accuracy at each size; a size costs its share of the rows."""
@@ -30,6 +32,7 @@ class Yahpo(YahpoScenario):
         return [1, 3, 9, 27], values, np.cumsum(TRAIN_SIZES).tolist()
 
 
+@cache
 def scenario_of(name: str) -> Lcbench | Yahpo:
     """Return "lcbench", "rbv2_xgboost" or "rbv2_rpart"."""
     return Lcbench(DATA / name) if name == "lcbench" else Yahpo(name)

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 import optuna
-from paired_studies import append, runs
+from paired_studies import run_missing, runs, studied
 
 from dre_bench.tasks import Scenario
 from dre_plugins.adapters.optuna import DRESampler
@@ -70,8 +70,7 @@ def values_of(
     """Return the values of a study."""
     schedule.has_universal_turn = learnt if is_learnt else FIXED
     sampler = DRESampler(seed=seed, prior="universal")
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)
+    study = studied(sampler, lambda trial: scenario.objective(trial, task), n_trials)
     return [trial.value for trial in study.trials]
 
 
@@ -81,7 +80,7 @@ def main(out: str, n_trials: str = "60") -> None:
         name: partial(values_of, n_trials=int(n_trials), is_learnt=is_learnt)
         for name, is_learnt in (("fixed", False), ("learnt", True))
     }
-    append(out, runs(FUNCTIONS, n_seeds=2, first=15), variants, prefix="turns/")
+    run_missing(out, runs(FUNCTIONS, n_seeds=2, first=15), variants, prefix="turns/")
 
 
 if __name__ == "__main__":

@@ -9,20 +9,19 @@ the one that the others are compared with.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import optuna
-from early_trials import FUNCTIONS, MIXED, scenario as scenario_named
 from high_dimensions import ackley, decaying, levy, of_function, sparse, sphere
-from scipy.stats import wilcoxon
+from paired_studies import compare, logarithm, regrets, studied
+from translated_functions import FUNCTIONS, MIXED, scenario as scenario_named
 from tuning_tasks import scenario_of
 
-from dre_bench.tasks import Scenario
+from dre_bench.learner_evaluations.records import append, read
 from dre_plugins import DRESampler
 from dre_plugins.universal import file
 
@@ -32,30 +31,13 @@ N_TRIALS, N_TASKS, N_FIRST = 40, 12, 4
 REAL = ("lcbench", "rbv2_rpart", "rbv2_xgboost")
 PLAIN = (ackley, decaying, levy, sparse, sphere)
 AT_ZERO = ("Ackley", "DixonPrice", "Griewank", "Levy", "Powell", "Rastrigin", "Rosenbrock", "bowl")
-AT = np.array([5, 6, 8, 10, 15, 20, 30, 40])
-LEAST = 1e-4  # regret that counts as none in logarithms
-
-
-@cache
-def real(name: str) -> Scenario:
-    return scenario_of(name)
+AT = (5, 6, 8, 10, 15, 20, 30, 40)
 
 
 def tasks_of(name: str) -> list[int]:
     """Return tasks that no prior in the comparison was trained on, and that are no test tasks."""
-    scenario = real(name)
-    return [*scenario.validation, *getattr(scenario, "training", ())][:N_TASKS]
-
-
-def of_scenario(scenario: Scenario, task: int) -> Objective:
-    def objective(trial: optuna.Trial) -> float:
-        configuration = {}
-        for parameter in scenario.parameters:
-            if parameter.is_active(configuration):
-                configuration[parameter.name] = parameter.suggest(trial)
-        return float(scenario.value(task, configuration))
-
-    return objective
+    scenario = scenario_of(name)
+    return [*scenario.validation, *scenario.training][:N_TASKS]
 
 
 def objectives(n_seeds: int) -> Iterator[tuple[str, str, int, Objective]]:
@@ -64,10 +46,12 @@ def objectives(n_seeds: int) -> Iterator[tuple[str, str, int, Objective]]:
         for i in range(N_TASKS):
             for name in REAL:
                 task = tasks_of(name)[i]
-                yield "real", f"{name}/{task}", seed, of_scenario(real(name), task)
+                objective = partial(scenario_of(name).objective, task=task)
+                yield "real", f"{name}/{task}", seed, objective
         for name in (*FUNCTIONS, *MIXED):
             task = 5 + seed
-            yield "functions", f"{name}/{task}", seed, of_scenario(scenario_named(name), task)
+            objective = partial(scenario_named(name).objective, task=task)
+            yield "functions", f"{name}/{task}", seed, objective
         for n in (10, 20):
             for function in PLAIN:
                 name = f"{function.__name__}{n}/{seed}"
@@ -77,50 +61,34 @@ def objectives(n_seeds: int) -> Iterator[tuple[str, str, int, Objective]]:
 def run(path: Path, name: str, network: str, n_seeds: int) -> None:
     """Run the studies that are missing."""
     file.SHIPPED = Path(network)
-    lines = path.read_text().splitlines() if path.exists() else []
-    done = {tuple(json.loads(line)["key"]) for line in lines}
+    done = {tuple(row["key"]) for row in read(path)}
     for group, task, seed, objective in objectives(n_seeds):
         key = name, group, task, seed
         if key in done:
             continue
         sampler = DRESampler(seed=seed, prior="universal", memory=False)
-        study = optuna.create_study(sampler=sampler, direction="maximize")
-        study.optimize(objective, n_trials=N_TRIALS)
-        assert not sampler.stats["fallbacks"]
-        with path.open("a") as out:
-            values = [trial.value for trial in study.trials]
-            out.write(json.dumps({"key": key, "values": values}) + "\n")
+        study = studied(sampler, objective, N_TRIALS)
+        append(path, {"key": key, "values": [trial.value for trial in study.trials]})
 
 
 def report(path: Path, names: list[str]) -> None:
     """Print mean regrets and, beside the first version, better and worse studies and p values."""
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    curves = {tuple(row["key"]): np.maximum.accumulate(row["values"]) for row in rows}
+    values = {tuple(row["key"]): row["values"] for row in read(path)}
     firsts: dict[str, list[float]] = {}
-    for row in rows:
-        firsts.setdefault(row["key"][2], []).extend(row["values"][:N_FIRST])
-    keys = sorted(set.intersection(*({key[1:] for key in curves if key[0] == of} for of in names)))
+    for key, of_study in values.items():
+        firsts.setdefault(key[2], []).extend(of_study[:N_FIRST])
+    keys = sorted(set.intersection(*({key[1:] for key in values if key[0] == of} for of in names)))
     for group in dict.fromkeys(key[0] for key in keys):
-        print(group, "at", AT)
-        base = None
-        for of in names:
-            regrets = []
-            for key in (key for key in keys if key[0] == group):
-                best = max(curve[-1] for other, curve in curves.items() if other[2] == key[1])
-                if key[1].rstrip("0123456789/").rstrip("6") in AT_ZERO:
-                    best = 0.0
-                spread = max(best - float(np.median(firsts[key[1]])), 1e-12)
-                regrets.append((best - curves[(of, *key)][AT - 1]) / spread)
-            logs = np.log10(np.clip(regrets, LEAST, None))
-            print(f"  {of:20}", len(regrets), np.mean(regrets, 0).round(3))
-            if base is not None:
-                tests = [
-                    wilcoxon(after, before).pvalue if (after != before).any() else 1.0
-                    for after, before in zip(logs.T, base.T, strict=True)
-                ]
-                counts = (logs < base).sum(0), (logs > base).sum(0)
-                print(" " * 23, "better", counts[0], "worse", counts[1], "p", np.round(tests, 3))
-            base = logs if base is None else base
+        found: dict[str, list[np.ndarray]] = {of: [] for of in names}
+        for key in (key for key in keys if key[0] == group):
+            best = max(max(of_study) for other, of_study in values.items() if other[2] == key[1])
+            if key[1].rstrip("0123456789/").rstrip("6") in AT_ZERO:
+                best = 0.0
+            median = min(float(np.median(firsts[key[1]])), best - 1e-12)
+            for of in names:
+                found[of].append(regrets(values[(of, *key)], best, median, AT))
+        print(group, end=": ")
+        compare(found, AT, names[0], logarithm)
 
 
 if __name__ == "__main__":

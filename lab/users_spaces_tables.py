@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import wilcoxon
 
+from dre_bench.learner_evaluations.records import read
 from dre_bench.learner_evaluations.tables import read_tables
-from dre_bench.learner_priors.studies import curves, read
+from dre_bench.learner_priors.studies import curves
 from dre_bench.learner_priors.user_spaces import SPACES
 
 EVALUATIONS = Path("benchmarks/data/learner_evaluations/evaluations.npz")

@@ -16,12 +16,11 @@ from scipy.stats import norm, rankdata
 from dre_bench.runs import Sources
 from dre_bench.samplers import prior_for
 from dre_bench.table_contexts import contexts_of, in_contexts
-from dre_bench.tables import Table, tables_of
+from dre_bench.tables import Table, drawn_rows, tables_of, trials_of
 from dre_bench.tasks import Split
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.plots.calibration import INTERVALS, covered
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.transfer.prior import Prior
 
 # Probability of the interval that the factor makes true.
@@ -99,13 +98,8 @@ def _errors(table: Table, n: int, seed: int, prior: Prior | None) -> NDArray[np.
     rng = np.random.default_rng([seed, n])
     values = table.values
     good = np.argsort(-values)[: round(GOOD_SHARE * len(values))]
-    drawn = [rng.choice(good, n // 2, replace=False), rng.permutation(len(values))]
-    rows = np.fromiter(dict.fromkeys(np.concatenate(drawn).tolist()), dtype=np.intp)[:n]
-    configurations = [table.space.to_configuration(row) for row in table.units[rows]]
-    trials = [
-        Trial(configuration, TrialState.COMPLETE, float(value))
-        for configuration, value in zip(configurations, values[rows], strict=True)
-    ]
+    rows = drawn_rows(good, len(values), n, rng)
+    trials = trials_of(table.space, table.units[rows], values[rows])
     recommender = Recommender(table.space, seed=seed, prior=prior)
     model = recommender.ensemble(trials, index=len(trials), candidates=table.units)
     rest = np.setdiff1d(np.arange(len(values)), rows)

@@ -10,7 +10,8 @@ from typing import Annotated, Any, cast
 import typer
 from rich.table import Table
 
-from dre_bench.measuring import calibration, numbers, scale, speed
+from dre_bench.measuring import calibration, numbers, speed
+from dre_bench.names import entry_of
 from dre_bench.replays.command import evaluate
 from dre_plugins.cli.console import console, printable, tracked
 from dre_plugins.cli.errors import command_line
@@ -113,10 +114,10 @@ def run(
     from dre_bench import runs
     from dre_bench.problems import catalogue
     from dre_bench.samplers import split_specifications
-    from dre_bench.suites import suite_of
+    from dre_bench.suites import SUITES
     from dre_bench.tasks import SPLITS
 
-    chosen = suite_of(suite)
+    chosen = entry_of(SUITES, "suite", suite)
     require(jobs >= 1, "--jobs", jobs, "at least 1")
     for option, number in (("--tasks", tasks), ("--trials", trials), ("--seeds", seeds)):
         require(number is None or number >= 1, option, number, "at least 1")
@@ -275,7 +276,7 @@ def report(
         console().print(f"Page: {html}")
 
 
-for measure in (speed, calibration, scale, evaluate):
+for measure in (speed, calibration, evaluate):
     app.command()(measure)
 
 

@@ -13,7 +13,7 @@ What is compared is whether a sampler finds the right branch before it refines a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_bench.tasks import SPLITS, Parameter, Scenario, Split, YahpoScenario
+from dre_bench.tasks import SPLITS, Parameter, Scenario, Split, YahpoScenario, only_for
 
 PIPELINES = "pipelines"
 LEARNER_CHOICE = "learner-choice"
@@ -86,34 +86,32 @@ class Branches(Scenario):
             *(
                 parameter
                 for name in names
-                for parameter in (
-                    Parameter(f"{name}_share", "float", 0.0, 1.0, False, (), "branch", (name,)),
-                    Parameter(f"{name}_rate", "float", 1e-5, 1.0, True, (), "branch", (name,)),
+                for parameter in only_for(
+                    "branch",
+                    name,
+                    Parameter(f"{name}_share", "float", 0.0, 1.0),
+                    Parameter(f"{name}_rate", "float", 1e-5, 1.0, log=True),
                 )
             ),
         )
 
-    def evaluate_many(
-        self, task: int, configurations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Evaluate many configurations on one task: an array ``[N]``."""
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """Return what is maximised, of one configuration."""
         rng = np.random.default_rng(task)
         names = self.parameters[1].choices
         places = rng.permutation(len(names))
         centres = rng.uniform(0.1, 0.9, (len(names), 2))
         common = rng.uniform(0.1, 0.9)
-        rows = []
-        for configuration in configurations:
-            branch = names.index(configuration["branch"])
-            place = places[branch] / (len(names) - 1)  # 1 is the branch with the highest optimum
-            share = configuration[f"{configuration['branch']}_share"] - centres[branch, 0]
-            rate = math.log10(configuration[f"{configuration['branch']}_rate"]) / 5.0 + 1.0
-            distance = share**2 + (rate - centres[branch, 1]) ** 2
-            distance += 0.2 * (configuration["common"] - common) ** 2
-            depth, width = 0.6 + 1.4 * place, 0.6 - 0.35 * place
-            top = 0.4 * (place - 1.0)
-            rows.append(top - depth * (1.0 - math.exp(-distance / (2.0 * width**2))))
-        return {self.metric: np.array(rows, dtype=np.float64)}
+        name = configuration["branch"]
+        branch = names.index(name)
+        place = places[branch] / (len(names) - 1)  # 1 is the branch with the highest optimum
+        share = configuration[f"{name}_share"] - centres[branch, 0]
+        rate = math.log10(configuration[f"{name}_rate"]) / 5.0 + 1.0
+        distance = share**2 + (rate - centres[branch, 1]) ** 2
+        distance += 0.2 * (configuration["common"] - common) ** 2
+        depth, width = 0.6 + 1.4 * place, 0.6 - 0.35 * place
+        top = 0.4 * (place - 1.0)
+        return float(top - depth * (1.0 - math.exp(-distance / (2.0 * width**2))))
 
 
 class Switches(Scenario):
@@ -137,28 +135,23 @@ class Switches(Scenario):
                 for i in range(n_switches)
                 for parameter in (
                     Parameter(f"use{i}", "categorical", choices=("yes", "no")),
-                    Parameter(f"strength{i}", "float", 0.0, 1.0, False, (), f"use{i}", ("yes",)),
+                    *only_for(f"use{i}", "yes", Parameter(f"strength{i}", "float", 0.0, 1.0)),
                 )
             ),
         )
         self._n_switches = n_switches
 
-    def evaluate_many(
-        self, task: int, configurations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Evaluate many configurations on one task: an array ``[N]``."""
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """Return what is maximised, of one configuration."""
         rng = np.random.default_rng(task)
         centres = rng.uniform(0.1, 0.9, 3)
         gains = rng.uniform(-0.3, 0.15, self._n_switches)
         places = rng.uniform(0.1, 0.9, self._n_switches)
-        rows = []
-        for configuration in configurations:
-            value = -sum((configuration[f"x{i}"] - centres[i]) ** 2 for i in range(3))
-            for i in range(self._n_switches):
-                if configuration[f"use{i}"] == "yes":
-                    value += gains[i] - 0.3 * (configuration[f"strength{i}"] - places[i]) ** 2
-            rows.append(value)
-        return {self.metric: np.array(rows, dtype=np.float64)}
+        value = -sum((configuration[f"x{i}"] - centres[i]) ** 2 for i in range(3))
+        for i in range(self._n_switches):
+            if configuration[f"use{i}"] == "yes":
+                value += gains[i] - 0.3 * (configuration[f"strength{i}"] - places[i]) ** 2
+        return float(value)
 
 
 class LearnerChoice(Scenario):
@@ -200,24 +193,15 @@ class LearnerChoice(Scenario):
             for split in SPLITS
         }
 
-    def evaluate_many(
-        self, task: int, configurations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Evaluate many configurations on one task: an array ``[N]``."""
-        values = []
-        for configuration in configurations:
-            learner = configuration["learner"]
-            inner = {
-                name.removeprefix(f"{learner}."): value
-                for name, value in configuration.items()
-                if name != "learner"
-            }
-            values.append(self._learners[learner].evaluate(task, inner)[self.metric])
-        return {self.metric: np.array(values)}
-
-
-def _only_for(classifier: str, *parameters: Parameter) -> tuple[Parameter, ...]:
-    return tuple(replace(p, parent="classifier", active_for=(classifier,)) for p in parameters)
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """Return what is maximised, of one configuration."""
+        learner = configuration["learner"]
+        inner = {
+            name.removeprefix(f"{learner}."): value
+            for name, value in configuration.items()
+            if name != "learner"
+        }
+        return self._learners[learner].evaluate(task, inner)[self.metric]
 
 
 class Pipelines(Scenario):
@@ -234,23 +218,27 @@ class Pipelines(Scenario):
         Parameter("scaler", "categorical", choices=("standard", "robust", "none")),
         Parameter("kept", "float", 0.1, 1.0),
         Parameter("classifier", "categorical", choices=("svc", "forest", "logistic", "knn")),
-        *_only_for(
+        *only_for(
+            "classifier",
             "svc",
             Parameter("svc_C", "float", 1e-3, 1e3, log=True),
             Parameter("svc_gamma", "float", 1e-5, 1e1, log=True),
         ),
-        *_only_for(
+        *only_for(
+            "classifier",
             "forest",
             Parameter("rf_trees", "int", 3, 20),
             Parameter("rf_max_features", "float", 0.05, 1.0),
             Parameter("rf_min_samples_leaf", "int", 1, 30, log=True),
         ),
-        *_only_for(
+        *only_for(
+            "classifier",
             "logistic",
             Parameter("lr_C", "float", 1e-4, 1e3, log=True),
             Parameter("lr_balanced", "categorical", choices=("yes", "no")),
         ),
-        *_only_for(
+        *only_for(
+            "classifier",
             "knn",
             Parameter("knn_neighbours", "int", 1, 60, log=True),
             Parameter("knn_p", "float", 1.0, 3.0),
@@ -270,19 +258,13 @@ class Pipelines(Scenario):
         """Every second data set for validation, the others for tests."""
         return {"train": [], "validation": self.tasks[::2], "test": self.tasks[1::2]}
 
-    def evaluate_many(
-        self, task: int, configurations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Evaluate many configurations on one task: an array ``[N]``."""
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """Return what is maximised, of one configuration."""
         from sklearn.model_selection import StratifiedKFold, cross_val_score
 
         inputs, targets = _rows(self._path, self._names[task])
         folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
-        scores = [
-            cross_val_score(_pipeline(configuration), inputs, targets, cv=folds).mean()
-            for configuration in configurations
-        ]
-        return {self.metric: np.array(scores, dtype=np.float64)}
+        return float(cross_val_score(_pipeline(configuration), inputs, targets, cv=folds).mean())
 
 
 def _pipeline(configuration: Mapping[str, Any]) -> Any:

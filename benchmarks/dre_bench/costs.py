@@ -11,7 +11,7 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -242,16 +242,11 @@ CASES: dict[str, tuple[Callable[[], Ask], Clock, int]] = {
 }
 
 
-def measured(names: Sequence[str]) -> Iterator[tuple[str, Cost]]:
-    """Return what each case costs, one after the other."""
-    for name in names:
-        yield name, cost_of(name)
-
-
 def main(names: Sequence[str]) -> None:
     """Print what the cases cost, all of them by default."""
     print(f"{'case':30} {'s':>7} {'MB':>6}")
-    for name, cost in measured(names or [*CASES]):
+    for name in names or CASES:
+        cost = cost_of(name)
         print(f"{name:30} {cost.seconds:7.2f} {math.ceil(cost.memory / 2**20):6d}", flush=True)
 
 

@@ -33,10 +33,10 @@ from scipy.stats import spearmanr, t as students_t
 
 from dre_bench.priors import search_space
 from dre_bench.synthetic import VALUE, synthetic_scenario
-from dre_bench.tables import row_keys
+from dre_bench.tables import drawn_rows, row_keys, trials_of
 from dre_bench.tasks import TaskSample, load_extract
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend import Recommender, Trial, TrialState
+from dre_plugins.recommend import Recommender
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.study import AskTell
 from dre_plugins.transfer.spaces.inference import infer_space
@@ -290,13 +290,8 @@ def _suggestion(problem: Problem, run: Run) -> dict[str, float]:
     """
     rng = np.random.default_rng([run.seed, run.task, run.n])
     good = np.argsort(-problem.values, kind="stable")[: len(problem.values) // 2]
-    drawn = [*rng.choice(good, run.n // 2, replace=False), *rng.permutation(len(problem.values))]
-    rows = [*dict.fromkeys(drawn)][: run.n]
-    units = problem.units[rows]
-    history = [
-        Trial(problem.space.to_configuration(row), TrialState.COMPLETE, float(value))
-        for row, value in zip(units, problem.values[rows], strict=True)
-    ]
+    rows = drawn_rows(good, len(problem.values), run.n, rng)
+    history = trials_of(problem.space, problem.units[rows], problem.values[rows])
     recommender = Recommender(problem.space, seed=run.seed, prior=None)
     candidates = problem.units if problem.value is None else None
     with isolated("cpu", 1):

@@ -17,13 +17,14 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dre_bench.rivals.protocol import rows_of
 from dre_bench.table_contexts import contexts_of, in_contexts
+from dre_bench.tables import trials_of
 from dre_plugins.adapters.common.options import seed_from
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior, LoadedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
-from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.seen import Seen
 from dre_plugins.study.arguments import prior_from
@@ -127,14 +128,14 @@ class DRETable:
         Raises:
             ValueError: If the arrays do not fit each other, X is not finite, or nothing pends.
         """
-        observed = _rows("X_observed", X_observed)
+        observed = rows_of("X_observed", X_observed).numpy()
         values = np.asarray(y_observed, dtype=np.float64).reshape(-1)
         require(len(values) == len(observed), "y_observed", values.shape, f"[{len(observed)}]")
         if X_pending is None:
             recommender = self._recommender_of(observed.shape[1])
-            history = _history(recommender.space, observed, values)
+            history = trials_of(recommender.space, observed, values)
             return recommender.suggest(history, index=len(values))[0].units
-        pending = _rows("X_pending", X_pending)
+        pending = rows_of("X_pending", X_pending).numpy()
         require(len(pending) > 0, "X_pending", pending.shape, "of at least one row")
         if len(observed):
             remedy = f"of {pending.shape[1]} columns, as X_pending"
@@ -150,7 +151,7 @@ class DRETable:
             # Nothing else is left than to suggest again what was observed.
             settings, table = replace(settings, allow_duplicates=True), pending
         recommender = self._recommender_for(recommender.space, settings, self._table_prior)
-        history = _history(recommender.space, observed, values)
+        history = trials_of(recommender.space, observed, values)
         chosen = recommender.suggest(history, index=len(values), candidates=table)[0]
         return int(np.abs(pending - chosen.units).max(axis=1).argmin())
 
@@ -174,24 +175,3 @@ class DRETable:
         self, space: SearchSpace, settings: RecommenderSettings, prior: LoadedPrior
     ) -> Recommender:
         return Recommender(space, settings, seed=self._seed, stats=self.stats, prior=prior)
-
-
-def _rows(name: str, X: ArrayLike) -> Matrix:
-    """Return rows `[N, D]` in [0, 1].
-
-    Raises:
-        ValueError: If it is no matrix, or not finite.
-    """
-    rows = np.asarray(X, dtype=np.float64)
-    if rows.size == 0:
-        rows = rows.reshape(0, rows.shape[1] if rows.ndim == 2 else 0)
-    require(rows.ndim == 2, name, rows.shape, "a matrix with one row a configuration")
-    require(bool(np.isfinite(rows).all()), name, "NaN or infinity", "finite")
-    return np.clip(rows, 0.0, 1.0)
-
-
-def _history(space: SearchSpace, rows: Matrix, values: Matrix) -> list[Trial]:
-    return [
-        Trial(space.to_configuration(row), TrialState.COMPLETE, float(value))
-        for row, value in zip(rows, values, strict=True)
-    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dre_bench.tasks import Configuration, Parameter, Scenario
+from dre_bench.tasks import Configuration, Scenario, read_parameter, session
 
 N_EPOCHS = 52
 # Outputs of the network that are kept: the column of each.
@@ -41,19 +41,9 @@ class Lcbench(Scenario):
     metric = "val_accuracy"
 
     def __init__(self, folder: Path) -> None:
-        import onnxruntime
-
         given = json.loads((folder / "config_space.json").read_text())["hyperparameters"]
         self.parameters = tuple(
-            Parameter(
-                entry["name"],
-                "int" if entry["type"] == "uniform_int" else "float",
-                entry["lower"],
-                entry["upper"],
-                entry["log"],
-            )
-            for entry in given
-            if entry["name"] not in _NOT_TUNED
+            read_parameter(entry) for entry in given if entry["name"] not in _NOT_TUNED
         )
         (tasks,) = (entry for entry in given if entry["name"] == "OpenML_task_id")
         # Odd positions are reserved for a final test and are never evaluated.
@@ -61,11 +51,7 @@ class Lcbench(Scenario):
         self.validation = self.tasks[::4]
         self.training = [task for task in self.tasks if task not in self.validation]
         self._codes = json.loads((folder / "encoding.json").read_text())["OpenML_task_id"]
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(
-            folder / "model.onnx", options, providers=["CPUExecutionProvider"]
-        )
+        self._session = session(folder / "model.onnx")
 
     def evaluate_many(
         self,

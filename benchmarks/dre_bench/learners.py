@@ -10,19 +10,15 @@ over the folds. An evaluation takes a tenth of a second or so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dre_bench.tasks import Parameter, Scenario
+from dre_bench.tasks import Parameter, Scenario, only_for
 
 N_TASKS = 20
 N_FOLDS = 3
-SCORE = "score"
 
 
 @dataclass(frozen=True)
@@ -77,10 +73,6 @@ def _boosting(configuration: Mapping[str, Any]) -> Any:
     return GradientBoostingRegressor(random_state=0, **configuration)
 
 
-def _only_for(classifier: str, parameter: Parameter) -> Parameter:
-    return replace(parameter, parent="classifier", active_for=(classifier,))
-
-
 LEARNERS: Mapping[str, Learner] = {
     "svm-digits": Learner(
         "load_digits",
@@ -103,13 +95,17 @@ LEARNERS: Mapping[str, Learner] = {
         (
             Parameter("n_components", "int", 1, 30),
             Parameter("classifier", "categorical", choices=("logistic", "neighbours", "bayes")),
-            _only_for("logistic", Parameter("C", "float", 1e-5, 1e3, log=True)),
-            _only_for("neighbours", Parameter("n_neighbors", "int", 1, 100, log=True)),
-            _only_for("neighbours", Parameter("p", "float", 1.0, 4.0)),
-            _only_for(
-                "neighbours", Parameter("weights", "categorical", choices=("uniform", "distance"))
+            *only_for("classifier", "logistic", Parameter("C", "float", 1e-5, 1e3, log=True)),
+            *only_for(
+                "classifier",
+                "neighbours",
+                Parameter("n_neighbors", "int", 1, 100, log=True),
+                Parameter("p", "float", 1.0, 4.0),
+                Parameter("weights", "categorical", choices=("uniform", "distance")),
             ),
-            _only_for("bayes", Parameter("var_smoothing", "float", 1e-9, 1e1, log=True)),
+            *only_for(
+                "classifier", "bayes", Parameter("var_smoothing", "float", 1e-9, 1e1, log=True)
+            ),
         ),
         _pipeline,
     ),
@@ -138,7 +134,7 @@ class LearnerScenario(Scenario):
         name: One of `LEARNERS`.
     """
 
-    metric = SCORE
+    metric = "score"
     n_reference = 200  # of 2000 configurations some problems would take a quarter of an hour
 
     def __init__(self, name: str) -> None:
@@ -147,19 +143,10 @@ class LearnerScenario(Scenario):
         self._learner = LEARNERS[name]
         self.parameters = self._learner.parameters
 
-    def evaluate_many(
-        self, task: int, configurations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Evaluate many configurations on one task: an array ``[N]``."""
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """Return what is maximised, of one configuration."""
         if task not in self.tasks:
             raise ValueError(f"{self.name} has no task {task}; it has 0 to {N_TASKS - 1}.")
-        return {
-            SCORE: np.array(
-                [self._evaluated(task, configuration) for configuration in configurations]
-            )
-        }
-
-    def _evaluated(self, task: int, configuration: Mapping[str, Any]) -> float:
         from sklearn.model_selection import cross_val_score
         from sklearn.utils import shuffle
 
@@ -179,8 +166,3 @@ def _loaded(data: str) -> tuple[Any, Any]:
 
     inputs, targets = getattr(datasets, data)(return_X_y=True)
     return inputs, targets
-
-
-def learner_scenario(name: str) -> LearnerScenario:
-    """Return the scenario of a name."""
-    return LearnerScenario(name)

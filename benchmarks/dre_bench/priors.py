@@ -7,8 +7,7 @@ search from the best of them, because a study spends most of its trials near the
 random configuration ever is. Validation tasks decide when to stop; test tasks are not touched.
 
 `--mirrored --out FOLDER` builds priors that take the worst for the best, to see whether a study
-shakes them off; their files are named after the scenario. `--metric timetrain --out FOLDER` builds
-those of another objective, small is good; their files are named after scenario and metric.
+shakes them off; their files are named after the scenario.
 """
 
 from __future__ import annotations
@@ -64,8 +63,6 @@ DEFAULTS: Mapping[str, Mapping[str, str | float]] = {
 }
 SOURCE = "YAHPO Gym (Pfisterer et al., 2022), scenario {}, surrogates of rbv2; training tasks only"
 LICENCE = "Apache-2.0"
-METRICS = {"acc": 1.0, "timetrain": -1.0, "memory": -1.0}
-"""What can be learnt, and its sign: larger is better."""
 SPLITS: tuple[Split, Split] = ("train", "validation")
 
 
@@ -81,14 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--names", default=",".join(PRIORS), help="which priors")
     parser.add_argument("--jobs", type=int, default=1, help="priors that are built at once")
     parser.add_argument("--mirrored", action="store_true", help="learn from minus the values")
-    parser.add_argument("--metric", choices=METRICS, default="acc", help="what to learn")
     options = parser.parse_args(arguments)
-    ships = not options.mirrored and options.metric == "acc"
-    if not ships and options.out == CATALOGUE:
-        parser.error("--mirrored and --metric need --out: such a prior must never ship")
+    if options.mirrored and options.out == CATALOGUE:
+        parser.error("--mirrored needs --out: such a prior must never ship")
     options.out.mkdir(parents=True, exist_ok=True)
     build_with_options = partial(
-        build, data=options.data, out=options.out, metric=options.metric, mirrored=options.mirrored
+        build, data=options.data, out=options.out, mirrored=options.mirrored
     )
     # Spawned, not forked: torch and onnxruntime do not survive a fork with threads.
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
@@ -96,11 +91,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(line, flush=True)
 
 
-def build(name: str, data: Path, out: Path, metric: str = "acc", mirrored: bool = False) -> str:
+def build(name: str, data: Path, out: Path, mirrored: bool = False) -> str:
     """Build one prior and return a line about it."""
     scenario_name, description = PRIORS[name]
     scenario = YahpoScenario(data / scenario_name)
-    training, validation = (scenario_metadata(scenario, split, metric) for split in SPLITS)
+    training, validation = (scenario_metadata(scenario, split) for split in SPLITS)
     if mirrored:
         training, validation = _mirrored(training), _mirrored(validation)
     prior = Prior.train(
@@ -112,28 +107,15 @@ def build(name: str, data: Path, out: Path, metric: str = "acc", mirrored: bool 
         rebuild="python -m dre_bench.priors --data PATH",
         progress=True,
     )
-    file = name
-    if mirrored:
-        file = scenario_name
-    if metric != "acc":
-        file = f"{scenario_name}-{metric}"
-    path = out / f"{file}.safetensors"
+    path = out / f"{scenario_name if mirrored else name}.safetensors"
     prior.save(path)
     return f"{path}: {path.stat().st_size / 1024:.0f} KiB, validation {prior.card.validation}"
 
 
-def scenario_metadata(scenario: Scenario, split: Split, metric: str | None = None) -> MetaDataset:
-    """Evaluate random and locally improved configurations on the tasks of a split.
-
-    Args:
-        scenario: Says what a configuration is, and what it reaches.
-        split: Which tasks.
-        metric: Name of an output; None: that of the scenario.
-    """
+def scenario_metadata(scenario: Scenario, split: Split) -> MetaDataset:
+    """Evaluate random and locally improved configurations on the tasks of a split."""
     space = search_space(scenario.parameters)
-    tasks = [
-        _task(scenario, space, task, metric or scenario.metric) for task in scenario.splits[split]
-    ]
+    tasks = [_task(scenario, space, task) for task in scenario.splits[split]]
     return MetaDataset.of(tasks, source=SOURCE.format(scenario.name), licence=LICENCE)
 
 
@@ -162,23 +144,21 @@ def _domain(parameter: Parameter) -> Domain:
     return Float(parameter.low, parameter.high, scale)
 
 
-def _task(scenario: Scenario, space: SearchSpace, task: int, metric: str) -> Task:
+def _task(scenario: Scenario, space: SearchSpace, task: int) -> Task:
     rng = np.random.default_rng(task)
     units = space.canonical(rng.random((N_RANDOM, space.n_parameters)))
-    values = _evaluated(scenario, space, task, units, metric)
+    values = _evaluated(scenario, space, task, units)
     for _ in range(N_ROUNDS):
         best = np.argsort(-values, kind="stable")[:N_PARENTS]
         children = space.canonical(mutate(space, units[best], N_CHILDREN, rng))
         units = np.concatenate([units, children])
-        values = np.concatenate([values, _evaluated(scenario, space, task, children, metric)])
+        values = np.concatenate([values, _evaluated(scenario, space, task, children)])
     return Task(str(task), space, units, values, np.zeros(len(values), dtype=np.bool_))
 
 
-def _evaluated(
-    scenario: Scenario, space: SearchSpace, task: int, units: np.ndarray, metric: str
-) -> np.ndarray:
+def _evaluated(scenario: Scenario, space: SearchSpace, task: int, units: np.ndarray) -> np.ndarray:
     configurations = [space.to_configuration(row) for row in units]
-    return METRICS.get(metric, 1.0) * scenario.evaluate_many(task, configurations)[metric]
+    return scenario.evaluate_many(task, configurations)[scenario.metric]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Paired runs of a benchmark, appended to a JSONL file, in processes or on a Ray cluster.
+"""Paired runs of a benchmark, in processes, appended to a JSONL file.
 
 A run that is in the file already is not repeated, so an interrupted command is resumed by giving
 it again; a run that failed is recorded with its error, harms no other, and is tried again next
@@ -22,13 +22,11 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import dre_plugins
+from dre_plugins.cli.console import tracked
 from dre_plugins.engine.files import regular
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 Record: TypeAlias = dict[str, Any]
 Study: TypeAlias = "Callable[[Sources, Run], Record]"
@@ -44,7 +42,7 @@ LIBRARIES = ("optuna", "ray", "syne-tune", "botorch", "torch")
 
 @dataclass(frozen=True)
 class Sources:
-    """Where data lie, on every machine that performs runs.
+    """Where data lie.
 
     Attributes:
         data: Folder with a folder for each scenario of YAHPO Gym.
@@ -149,16 +147,12 @@ def execute(study: Study, sources: Sources, runs: Sequence[Run], *, out: Path, j
     n_failed = 0
     # Closed at once, also if an interruption comes while a record is written: left to the
     # interpreter's end, all runs that have not begun would be performed first.
-    with closing(records), open_for_append(out) as file, _progress() as progress:
-        bar = progress.add_task("runs", total=len(runs))
-        for record in records:
+    with closing(records), open_for_append(out) as file:
+        for record in tracked(records, "runs", len(runs)):
             file.write(json.dumps(record) + "\n")
             file.flush()
             n_failed += "error" in record
-            progress.advance(bar)
-            progress.update(bar, description=describe(record))
-            if not progress.console.is_terminal:
-                print(describe(record), flush=True)
+            print(describe(record), flush=True)
     return n_failed
 
 
@@ -250,27 +244,6 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _progress() -> Progress:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn as Remaining,
-    )
-
-    console = Console(stderr=True)
-    return Progress(
-        MofNCompleteColumn(),
-        BarColumn(),
-        Remaining(),
-        TextColumn("{task.description}"),
-        console=console,
-        disable=not console.is_terminal,
-    )
 
 
 def _versions() -> dict[str, str]:

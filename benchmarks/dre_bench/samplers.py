@@ -8,12 +8,12 @@ a prior stands for the scenario's name.
 from __future__ import annotations
 
 import ast
-import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from dre_bench.names import imported
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings
 
@@ -42,17 +42,12 @@ def _imported_sampler(path: str) -> Callable[..., BaseSampler]:
             f"unknown sampler {path!r}; known: {', '.join(SAMPLERS)}, and import paths such as "
             "optuna.samplers.CmaEsSampler."
         )
-    try:
-        found: Callable[..., BaseSampler] = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"sampler {path!r} cannot be imported: {error}") from error
+    found: Callable[..., BaseSampler] = imported(f"sampler {path!r}", module, name)
     return found
 
 
 def prior_for(scenario: str, given: Any) -> Any:
-    """Return the prior of a scenario: `shipped`, or a path; of a list, that of each objective."""
-    if isinstance(given, list):
-        return [prior_for(scenario, path) for path in given]
+    """Return the prior of a scenario: `shipped`, or a name or a path."""
     if given == "shipped":
         if scenario not in SHIPPED_PRIORS:
             scenarios = ", ".join(SHIPPED_PRIORS)

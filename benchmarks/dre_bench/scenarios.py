@@ -1,13 +1,12 @@
-"""Find a scenario by its name: YAHPO Gym, surrogates of HPO-B, functions, learners, or yours."""
+"""Find a scenario by its name: YAHPO Gym, functions, learners of scikit-learn, or yours."""
 
 from __future__ import annotations
 
-import importlib
 from functools import cache
 
 from dre_bench.conditional import CONDITIONAL, conditional_scenario
-from dre_bench.hpob_scenario import PREFIX, hpob_scenario
-from dre_bench.learners import LEARNERS, learner_scenario
+from dre_bench.learners import LEARNERS, LearnerScenario
+from dre_bench.names import imported
 from dre_bench.runs import Sources
 from dre_bench.synthetic import OWN, PUBLISHED, is_synthetic, synthetic_scenario
 from dre_bench.tasks import SCENARIOS, Scenario, YahpoScenario
@@ -20,8 +19,7 @@ def scenario_of(sources: Sources, name: str) -> Scenario:
     Args:
         sources: Where data lie.
         name: Name of a scenario of YAHPO Gym, of a synthetic function or of a learner of
-            scikit-learn, `hpob-surrogate:SPACE`, or `module:attribute`, which is a `Scenario` or
-            makes one.
+            scikit-learn, or `module:attribute`, which is a `Scenario` or makes one.
 
     Raises:
         ValueError: If there is no such scenario, or its data are missing.
@@ -34,29 +32,19 @@ def scenario_of(sources: Sources, name: str) -> Scenario:
                 f"{name}/model.onnx with --data."
             )
         return YahpoScenario(folder / name)
-    if name.startswith(PREFIX):
-        return hpob_scenario(sources, name)
     if name in CONDITIONAL:
         return conditional_scenario(name, sources.data)
     if is_synthetic(name):
         return synthetic_scenario(name)
     if name in LEARNERS:
-        return learner_scenario(name)
+        return LearnerScenario(name)
     module, _, attribute = name.partition(":")
     if not attribute:
         names = ", ".join([*SCENARIOS, *CONDITIONAL, *PUBLISHED, *OWN, *LEARNERS])
         raise ValueError(
-            f"unknown scenario {name!r}; known: {names}, botorch:NAME, {PREFIX}SPACE, and "
-            "module:attribute."
+            f"unknown scenario {name!r}; known: {names}, botorch:NAME, and module:attribute."
         )
-    return _imported(name, module, attribute)
-
-
-def _imported(name: str, module: str, attribute: str) -> Scenario:
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"scenario {name!r} cannot be imported: {error}") from error
+    found = imported(f"scenario {name!r}", module, attribute)
     scenario = found if isinstance(found, Scenario) or not callable(found) else found()
     if not isinstance(scenario, Scenario):
         raise ValueError(f"scenario {name!r} is no dre_bench.tasks.Scenario.")

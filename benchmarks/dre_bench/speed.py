@@ -17,7 +17,6 @@ from dre_bench.searcher_speed import PREFIX, installed, searcher_seconds
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import get_preset
-from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 from dre_plugins.space.search_space import SearchSpace
@@ -29,7 +28,6 @@ WITH_PRIOR = "dre with a prior"
 SAMPLERS = ("dre", WITH_PRIOR, "tpe", "gp", *installed())
 DIMENSION = 10
 PAPER_TRIALS = 50
-STEP_TRIALS = (10, 50, 100, 300)
 N_WARM = 2
 """First suggestions that are not counted: they pay for imports, each of two models for its own."""
 
@@ -193,44 +191,3 @@ def paper_procedure_seconds(
             loss.backward()
             optimiser.step()
     return 10.0 * (clock() - start)
-
-
-@isolated(n_threads=1)
-def step_and_floor_seconds(n_trials: int, n_features: int = 16) -> tuple[float, float]:
-    """Return the seconds of a fitting step, and those of its matrix products alone.
-
-    Processor time, so that other programs count less.
-
-    Args:
-        n_trials: Length of the list.
-        n_features: Number of features.
-    """
-    preset = get_preset("default")
-    generator = torch.Generator().manual_seed(0)
-    features = torch.rand(n_trials, n_features, generator=generator)
-    lists = RankingLists.single(features, torch.rand(n_trials, generator=generator))
-    ensemble = DeepRankingEnsemble.initialise(preset.scorer, n_features, seed=0)
-    widths = [n_features, *preset.scorer.hidden, 1]
-    n_members = preset.scorer.n_members
-    rows = [torch.rand(n_members, n_trials, width, generator=generator) for width in widths]
-    weights = [torch.rand(n_members, *pair, generator=generator) for pair in pairwise(widths)]
-    errors = [torch.empty_like(row) for row in rows]
-    gradients = [torch.empty_like(weight) for weight in weights]
-
-    def products() -> None:
-        for _ in range(preset.from_random.n_steps):
-            for layer, weight in enumerate(weights):
-                torch.bmm(rows[layer], weight, out=errors[layer + 1])
-            for layer in reversed(range(len(weights))):
-                torch.bmm(rows[layer].mT, errors[layer + 1], out=gradients[layer])
-                if layer:
-                    torch.bmm(errors[layer + 1], weights[layer].mT, out=errors[layer])
-
-    seconds = []
-    for work in (lambda: ensemble.fit(lists, preset.from_random, seed=0), products):
-        work()  # buffers, caches
-        start = time.process_time()
-        work()
-        seconds.append((time.process_time() - start) / preset.from_random.n_steps)
-    fit, floor = seconds
-    return fit, floor

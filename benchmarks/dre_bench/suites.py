@@ -133,14 +133,3 @@ SUITES: Mapping[str, Suite] = {
     ),
     **{f"ablation-{group}": _ablation(group) for group in GROUPS},
 }
-
-
-def suite_of(name: str) -> Suite:
-    """Return a suite by its name.
-
-    Raises:
-        ValueError: If there is none.
-    """
-    if name not in SUITES:
-        raise ValueError(f"unknown suite {name!r}; known: {', '.join(SUITES)}.")
-    return SUITES[name]

@@ -19,11 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_bench.tasks import Parameter, Scenario
-
-Floats = NDArray[np.float64]
 
 N_TASKS = 20
 SHIFT = 0.1
@@ -62,16 +59,11 @@ class SyntheticScenario(Scenario):
         self.tasks = [*range(N_TASKS)]
         self._function = function
 
-    def evaluate_many(
-        self, task: int, configurations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Floats]:
-        """Evaluate many configurations on one task: an array ``[N]``."""
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """Return what is maximised, of one configuration."""
         if task not in self.tasks:
             raise ValueError(f"{self.name} has no task {task}; it has 0 to {N_TASKS - 1}.")
-        values = [
-            self._function(self._shifted(task, configuration)) for configuration in configurations
-        ]
-        return {VALUE: np.array(values, dtype=np.float64)}
+        return float(self._function(self._shifted(task, configuration)))
 
     def _shifted(self, task: int, configuration: Mapping[str, Any]) -> dict[str, Any]:
         if task == 0:

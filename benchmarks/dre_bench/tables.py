@@ -1,9 +1,8 @@
-"""Tasks all of whose configurations are known: of scenarios, of HPO-B, of files of yours.
+"""Tasks all of whose configurations are known: of scenarios, and of HPO-B.
 
     rbv2_xgboost, branin, …   1000 random configurations of a scenario (see ``scenarios``)
-    hpob:5971                 a search space of HPO-B, from the folder ``--hpob``; ``hpob``: all
-    file:PATH                 a file (CSV, npz) for each task, or a folder of them
-    syne-tune:NAME            an entry of Syne Tune's blackbox repository
+    hpob:5971                 a search space of HPO-B (Pineda Arango et al., 2021), from the folder
+                              ``--hpob``; ``hpob``: all
 
 All begin with the same few rows, which the benchmark gives, or a seed draws.
 """
@@ -12,21 +11,24 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_bench.hpob_files import load_hpob, load_hpob_initialisations
 from dre_bench.priors import scenario_metadata, search_space
 from dre_bench.runs import Sources
 from dre_bench.scenarios import scenario_of
 from dre_bench.tasks import Scenario, Split
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
+HPOB = "hpob"
 N_ROWS = 1000
 N_INITIAL = 5
 # Canonical units of one row agree to this many decimals.
@@ -99,28 +101,34 @@ class ScenarioTables(Tables):
         return scenario_metadata(self._scenario, split)
 
 
-class MetaTables(Tables):
-    """Evaluations that somebody else made.
+class HpobTables(Tables):
+    """Tables of a search space of HPO-B; the file of a split is read when it is asked for.
 
     Args:
-        load: Returns the evaluations of a split.
-        starts: Rows to begin with, a list for each seed, by task; for others they are drawn.
+        folder: Holds the files of HPO-B.
+        space: The search space.
+
+    Raises:
+        ValueError: The files are missing, or there is no such search space.
     """
 
-    def __init__(
-        self,
-        load: Callable[[Split], MetaDataset],
-        starts: Mapping[str, Sequence[Sequence[int]]] | None = None,
-    ) -> None:
-        self._load = cache(load)
-        self._starts = starts or {}
+    def __init__(self, folder: Path, space: str) -> None:
+        starts = load_hpob_initialisations(folder)
+        if space not in starts:
+            raise ValueError(f"HPO-B has no search space {space!r}; it has {', '.join(starts)}.")
+        self._folder = folder
+        self._space = space
+        self._starts = {name: _by_seed(rows) for name, rows in starts[space].items()}
 
     def tasks(self, split: Split) -> Sequence[str]:
         """Return the tasks of a split."""
-        return [task.name for task in self._load(split)]
+        return [task.name for task in self.metadata(split)]
 
     def table(self, task: int | str, seed: int) -> Table:
         """Return all evaluations of a task.
+
+        Test data sets begin with the rows that HPO-B gives for its seeds; for others they are
+        drawn.
 
         Raises:
             ValueError: There is no such task, or it has no initial rows for this seed.
@@ -130,12 +138,19 @@ class MetaTables(Tables):
 
     def metadata(self, split: Split) -> MetaDataset:
         """Return the evaluations of a split."""
-        return self._load(split)
+        by_space = _hpob(self._folder, split)
+        # Some have no data set to validate with.
+        if self._space not in by_space and split != "validation":
+            raise ValueError(
+                f"the {split} file of HPO-B has no search space {self._space!r}; it has "
+                f"{', '.join(by_space)}."
+            )
+        return by_space.get(self._space, MetaDataset(()))
 
     def _task(self, name: str) -> Task:
         splits: tuple[Split, ...] = ("test", "validation", "train")
         for split in splits:
-            for task in self._load(split):
+            for task in self.metadata(split):
                 if task.name == name:
                     return task
         raise ValueError(f"there is no table {name!r}.")
@@ -160,29 +175,56 @@ def tables_of(sources: Sources, name: str) -> Tables:
     Raises:
         ValueError: There are none of that name, or their data are missing.
     """
-    kind, _, rest = name.partition(":")
-    if kind not in READERS:
-        return ScenarioTables(scenario_of(sources, name))
-    module, function = READERS[kind].split(":")
-    tables: Tables = getattr(import_module(module), function)(sources, rest)
-    return tables
+    kind, _, space = name.partition(":")
+    if kind == HPOB:
+        return HpobTables(_hpob_folder(sources), space)
+    return ScenarioTables(scenario_of(sources, name))
 
 
 def expanded(sources: Sources, names: Sequence[str]) -> list[str]:
-    """Return the names with `hpob` replaced by all of its search spaces."""
-    return [table for name in names for table in (_spaces(sources) if name == "hpob" else [name])]
+    """Return the names with `hpob` replaced by its search spaces that have test data sets."""
+    found = []
+    for name in names:
+        if name == HPOB:
+            found += [f"{HPOB}:{space}" for space in _hpob(_hpob_folder(sources), "test")]
+        else:
+            found.append(name)
+    return found
 
 
-def _spaces(sources: Sources) -> list[str]:
-    return [f"hpob:{space}" for space in import_module(PACKAGE + "hpob").spaces(sources)]
+def _hpob_folder(sources: Sources) -> Path:
+    if sources.hpob is None or not sources.hpob.is_dir():
+        given = "" if sources.hpob is None else f"; there is no folder {str(sources.hpob)!r}"
+        raise ValueError(
+            "tables of HPO-B need its files: name the folder that holds meta-test-dataset.json "
+            f"with --hpob{given}."
+        )
+    return sources.hpob
 
 
-PACKAGE = "dre_bench.table_sources."
-READERS = {
-    "hpob": f"{PACKAGE}hpob:read",
-    "file": f"{PACKAGE}files:read",
-    "syne-tune": f"{PACKAGE}blackboxes:read",
-}
+@cache
+def _hpob(folder: Path, split: Split) -> dict[str, MetaDataset]:
+    """Parse the file of a split, with all search spaces in it: that takes longest by far."""
+    return load_hpob(folder, split=split)
+
+
+def _by_seed(rows: Mapping[str, list[int]]) -> list[list[int]]:
+    """Return the rows of "test0", "test1", … "test10", in this order."""
+    return [rows[seed] for seed in sorted(rows, key=lambda seed: (len(seed), seed))]
+
+
+def drawn_rows(good: NDArray[np.intp], n_rows: int, n: int, rng: np.random.Generator) -> list[int]:
+    """Return different rows, half of them or more among good ones, as a study has them."""
+    drawn = [*rng.choice(good, n // 2, replace=False).tolist(), *rng.permutation(n_rows).tolist()]
+    return [*dict.fromkeys(drawn)][:n]
+
+
+def trials_of(space: SearchSpace, units: Units, values: Units) -> list[Trial]:
+    """Return trials that have ended: rows of coordinates `[N, P]` with their values `[N]`."""
+    return [
+        Trial(space.to_configuration(row), TrialState.COMPLETE, float(value))
+        for row, value in zip(units, values, strict=True)
+    ]
 
 
 def row_keys(units: Units) -> list[bytes]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -55,6 +55,7 @@ _CONTINUOUS_INPUTS = {
 SCENARIOS = tuple(_CONTINUOUS_INPUTS)
 
 _NOT_TUNED = ("task_id", "trainsize", "repl")
+N_REPETITIONS = 10  # of the cross-validation
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,29 @@ class Parameter:
         return trial.suggest_float(self.name, self.low, self.high, log=self.log)
 
 
+def only_for(parent: str, value: str, *parameters: Parameter) -> tuple[Parameter, ...]:
+    """Return parameters that are active for one value of their parent."""
+    return tuple(replace(entry, parent=parent, active_for=(value,)) for entry in parameters)
+
+
+def configured(
+    parameters: Sequence[Parameter], value_of: Callable[[Parameter], Any]
+) -> Configuration:
+    """Return a configuration with the value of each active parameter, parents first."""
+    configuration: Configuration = {}
+    for parameter in parameters:
+        if parameter.is_active(configuration):
+            configuration[parameter.name] = value_of(parameter)
+    return configuration
+
+
+def active_part(
+    parameters: Sequence[Parameter], configuration: Mapping[str, Any]
+) -> Configuration:
+    """Return the parameters of a configuration that are active in it."""
+    return configured(parameters, lambda parameter: configuration[parameter.name])
+
+
 def split_by_position(tasks: Sequence[T]) -> dict[Split, list[T]]:
     """Hold out every tenth task for tests, and every tenth for validation: 0, … and 5, …."""
     splits: dict[Split, list[T]] = {split: [] for split in SPLITS}
@@ -119,6 +143,8 @@ def split_by_position(tasks: Sequence[T]) -> dict[Split, list[T]]:
 
 class Scenario:
     """A search space and what evaluates it, on tasks of the same kind; to be subclassed.
+
+    A subclass defines ``value`` or ``evaluate_many``, as each has a default by the other.
 
     Attributes:
         name: Name of the scenario.
@@ -143,7 +169,8 @@ class Scenario:
         self, task: int, configurations: Sequence[Mapping[str, Any]]
     ) -> dict[str, NDArray[np.float64]]:
         """Evaluate many configurations on one task: an array ``[N]`` for each output."""
-        raise NotImplementedError
+        values = [self.value(task, configuration) for configuration in configurations]
+        return {self.metric: np.array(values, dtype=np.float64)}
 
     def value(self, task: int, configuration: Mapping[str, Any]) -> float:
         """What is maximised, of one configuration."""
@@ -151,26 +178,15 @@ class Scenario:
 
     def random_configurations(self, n: int, rng: np.random.Generator) -> list[Configuration]:
         """Draw ``n`` configurations uniformly; only active parameters are in them."""
-        return [self._random_configuration(rng) for _ in range(n)]
+        return [configured(self.parameters, lambda p: p.draw(rng)) for _ in range(n)]
 
     def suggest(self, trial: optuna.trial.BaseTrial) -> Configuration:
         """Ask an Optuna trial for a configuration, define-by-run: active parameters only."""
-        configuration: Configuration = {}
-        for parameter in self.parameters:
-            if parameter.is_active(configuration):
-                configuration[parameter.name] = parameter.suggest(trial)
-        return configuration
+        return configured(self.parameters, lambda parameter: parameter.suggest(trial))
 
     def objective(self, trial: optuna.trial.BaseTrial, task: int) -> float:
         """The value of what ``trial`` suggests, to be maximised."""
         return self.value(task, self.suggest(trial))
-
-    def _random_configuration(self, rng: np.random.Generator) -> Configuration:
-        configuration: Configuration = {}
-        for parameter in self.parameters:
-            if parameter.is_active(configuration):
-                configuration[parameter.name] = parameter.draw(rng)
-        return configuration
 
 
 class YahpoScenario(Scenario):
@@ -199,15 +215,10 @@ class YahpoScenario(Scenario):
         self.parameters = _read_parameters(space)
         self.tasks = _read_tasks(space)
         self._codes: dict[str, dict[str, int]] = json.loads((folder / "encoding.json").read_text())
-        self._session = _session(folder / "model.onnx")
+        self._session = session(folder / "model.onnx")
 
     def evaluate(
-        self,
-        task: int,
-        configuration: Mapping[str, Any],
-        *,
-        trainsize: float = 1.0,
-        repl: int = 10,
+        self, task: int, configuration: Mapping[str, Any], *, trainsize: float = 1.0
     ) -> dict[str, float]:
         """Evaluate one configuration on one task.
 
@@ -215,26 +226,20 @@ class YahpoScenario(Scenario):
             task: OpenML task id.
             configuration: Values of the active parameters.
             trainsize: Share of the training data, 0.03 to 1.
-            repl: Number of cross-validation repetitions, 1 to 10.
 
         Returns:
             A value for each name in ``OUTPUTS``.
         """
-        outputs = self.evaluate_many(task, [configuration], trainsize=trainsize, repl=repl)
+        outputs = self.evaluate_many(task, [configuration], trainsize=trainsize)
         return {name: float(values[0]) for name, values in outputs.items()}
 
     def evaluate_many(
-        self,
-        task: int,
-        configurations: Sequence[Mapping[str, Any]],
-        *,
-        trainsize: float = 1.0,
-        repl: int = 10,
+        self, task: int, configurations: Sequence[Mapping[str, Any]], *, trainsize: float = 1.0
     ) -> dict[str, NDArray[np.float64]]:
         """Evaluate many configurations on one task: ``evaluate``, with an array ``[N]`` a name."""
         if task not in self.tasks:
             raise ValueError(f"{self.name} has no task {task}.")
-        fixed = {"task_id": str(task), "trainsize": trainsize, "repl": repl}
+        fixed = {"task_id": str(task), "trainsize": trainsize, "repl": N_REPETITIONS}
         rows = [{**configuration, **fixed} for configuration in configurations]
         categorical = [
             [self._codes[name][row.get(name, "#na#")] for name in _CATEGORICAL_INPUTS[self.name]]
@@ -305,16 +310,17 @@ def _read_parameters(space: Mapping[str, Any]) -> tuple[Parameter, ...]:
         for condition in space["conditions"]
     }
     parameters = [
-        _read_parameter(entry, *conditions.get(entry["name"], (None, ())))
+        read_parameter(entry, *conditions.get(entry["name"], (None, ())))
         for entry in space["hyperparameters"]
         if entry["name"] not in _NOT_TUNED
     ]
     return tuple(sorted(parameters, key=lambda parameter: parameter.parent is not None))
 
 
-def _read_parameter(
-    entry: Mapping[str, Any], parent: str | None, active_for: tuple[str, ...]
+def read_parameter(
+    entry: Mapping[str, Any], parent: str | None = None, active_for: tuple[str, ...] = ()
 ) -> Parameter:
+    """Return a parameter as a ``config_space.json`` describes it."""
     if entry["type"] == "categorical":
         return Parameter(
             name=entry["name"],
@@ -339,8 +345,8 @@ def _read_tasks(space: Mapping[str, Any]) -> list[int]:
     return sorted(int(task) for task in entry["choices"])
 
 
-def _session(path: Path) -> Any:
-    """An onnxruntime session with one thread: benchmark runs share the machine by processes."""
+def session(path: Path) -> Any:
+    """Return an onnxruntime session with one thread: runs share the machine by processes."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

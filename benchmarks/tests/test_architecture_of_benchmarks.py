@@ -22,7 +22,7 @@ ALLOWED = RIVALS | {
         "rich",
         "safetensors",
     ),
-    *("statsmodels", "typer", "xgboost"),
+    *("statsmodels", "typer"),
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

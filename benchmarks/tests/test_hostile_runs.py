@@ -1,4 +1,4 @@
-"""Files of runs, curves and tables from strangers: a clear error or a correct load."""
+"""Files of runs and tables from strangers: a clear error or a correct load."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from readers import Reader, broken, make_csv, metadata
+from hpob_json import write_hpob
+from readers import Reader, broken, metadata
 
-from dre_bench.hpob_files import load_hpob, load_hpob_initialisations, to_hpob_json
-from dre_bench.runs import Sources, read_records
-from dre_bench.table_sources import files as table_files
-
-
-def make_npz(path: Path) -> None:
-    np.savez_compressed(path, X=np.random.default_rng(0).random((6, 2)), y=np.arange(6.0))
+from dre_bench.hpob_files import load_hpob, load_hpob_initialisations
+from dre_bench.runs import read_records
 
 
 def make_runs(path: Path) -> None:
@@ -40,10 +35,8 @@ def make_initialisations(path: Path) -> None:
 
 
 READERS = {
-    "HPO-B": Reader(lambda path: to_hpob_json({"4796": metadata()}, path), load_hpob, "a.json"),
+    "HPO-B": Reader(lambda path: write_hpob({"4796": metadata()}, path), load_hpob, "a.json"),
     "HPO-B starts": Reader(make_initialisations, load_hpob_initialisations, "a.json"),
-    "table.csv": Reader(make_csv, lambda p: table_files.read(Sources(), str(p)), "a.csv"),
-    "table.npz": Reader(make_npz, lambda p: table_files.read(Sources(), str(p)), "a.npz"),
     "runs": Reader(make_runs, read_runs, "a.jsonl"),
 }
 
@@ -61,13 +54,6 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path, kind: str) -> None:
             reader.read(path)
         except ValueError as error:
             assert str(error)
-
-
-def test_an_archive_with_objects_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "table.npz"
-    np.savez(path, X=np.array([[{}]], dtype=object), y=np.arange(1.0))
-    with pytest.raises(ValueError, match=r"table\.npz"):
-        READERS["table.npz"].read(path)
 
 
 @pytest.mark.parametrize("name", ["<b>", "\x1b[2J\x1b]0;title\x07", "\u202egnp.exe"])

@@ -1,17 +1,16 @@
-"""HPO-B: tables, initialisations and surrogates, in files made from the YAHPO extract."""
+"""HPO-B: tables and initialisations, in files made from the YAHPO extract."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hpob_json import write_hpob
 
-from dre_bench.hpob_files import HpobSurrogates, load_hpob, load_hpob_initialisations, to_hpob_json
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_bench.hpob_files import load_hpob, load_hpob_initialisations
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 from dre_plugins.transfer.archive import MetadataError
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -48,7 +47,7 @@ def extract() -> dict[str, MetaDataset]:
 @pytest.fixture
 def folder(extract: dict[str, MetaDataset], tmp_path: Path) -> Path:
     for split in ("train", "validation", "test"):
-        assert to_hpob_json(extract, tmp_path / f"meta-{split}-dataset.json") == 0
+        write_hpob(extract, tmp_path / f"meta-{split}-dataset.json")
     return tmp_path
 
 
@@ -142,27 +141,6 @@ def test_empty_tables_single_rows_and_nan_are_no_error(tmp_path: Path) -> None:
     assert len(loaded["none"]) == 0
 
 
-def test_evaluations_without_a_finite_value_are_left_out_of_the_file(tmp_path: Path) -> None:
-    space = SearchSpace({"c": Categorical(("a", "b")), "x": Float(0.0, 2.0)})
-    values = [0.5, None, float("inf")]
-    trials = [Trial({"c": "b", "x": 2.0}, TrialState.COMPLETE, value) for value in values]
-    metadata = MetaDataset.of([Task.from_trials("t", space, trials)])
-    assert to_hpob_json({"s": metadata}, tmp_path / "t.json") == 2
-    assert json.loads((tmp_path / "t.json").read_text()) == {
-        "s": {"t": {"X": [[0.0, 1.0, 1.0]], "y": [[0.5]]}}
-    }
-    with pytest.raises(ValueError, match=r"t\.npz.*'\.json'"):
-        to_hpob_json({"s": metadata}, tmp_path / "t.npz")
-
-
-def test_different_spaces_must_be_aligned_before_writing(
-    extract: dict[str, MetaDataset], tmp_path: Path
-) -> None:
-    mixed = extract["rbv2_xgboost"] + extract["rbv2_rpart"]
-    with pytest.raises(ValueError, match=r"'mixed' have different search spaces; align"):
-        to_hpob_json({"mixed": mixed}, tmp_path / "t.json")
-
-
 def test_initialisations_are_rows(tmp_path: Path) -> None:
     path = tmp_path / "bo-initializations.json"
     rows = {"5860": {"3": {"test0": [4, 0, 7], "test1": [1, 2, 3]}}}
@@ -171,88 +149,3 @@ def test_initialisations_are_rows(tmp_path: Path) -> None:
     path.write_text(json.dumps({"5860": {"3": {"test0": [1.5]}}}))
     with pytest.raises(MetadataError, match=r"bo-initializations\.json.*1\.5"):
         load_hpob_initialisations(tmp_path)
-
-
-# ---- surrogates
-
-
-@pytest.fixture(scope="module")
-def surrogates(
-    extract: dict[str, MetaDataset], tmp_path_factory: pytest.TempPathFactory
-) -> HpobSurrogates:
-    xgboost = pytest.importorskip("xgboost")
-    folder = tmp_path_factory.mktemp("saved-surrogates")
-    statistics = {"surrogate-5860-99": {"y_min": 0.0, "y_max": 1.0}}  # of a file that is missing
-    for task in extract["rbv2_rpart"].tasks[:2]:
-        X, name = task.space.features(task.units), f"surrogate-5860-{task.name}"
-        data = xgboost.DMatrix(X, task.values)
-        booster = xgboost.train({"max_depth": 4, "nthread": 1}, data, num_boost_round=20)
-        booster.save_model(folder / f"{name}.json")
-        statistics[name] = {"y_min": float(task.values.min()), "y_max": float(task.values.max())}
-    (folder / "summary-stats.json").write_text(json.dumps(statistics))
-    return HpobSurrogates(folder)
-
-
-def test_surrogates_predict_the_normalised_table(
-    extract: dict[str, MetaDataset], surrogates: HpobSurrogates
-) -> None:
-    assert len(surrogates.tasks()) == 2
-    task = extract["rbv2_rpart"].tasks[0]
-    assert ("5860", task.name) in surrogates.tasks()
-    X = task.space.features(task.units).astype(np.float64)
-    predicted = surrogates.evaluate("5860", task.name, X)
-    low, high = task.values.min(), task.values.max()
-    assert predicted.shape == (N_ROWS,)
-    assert 0.0 <= predicted.min() < predicted.max() <= 1.0
-    assert np.abs(predicted - (task.values - low) / (high - low)).mean() < 0.05
-    single = surrogates.evaluate("5860", task.name, X[:1])
-    np.testing.assert_allclose(single, predicted[:1], rtol=1e-6)
-
-
-def test_samples_are_tasks_and_repeat_with_the_seed(surrogates: HpobSurrogates) -> None:
-    first, second = surrogates.sample("5860", 20, 0), surrogates.sample("5860", 20, 0)
-    other = surrogates.sample("5860", 20, 1)
-    assert [(len(task), task.n_complete) for task in first] == [(20, 20)] * 2
-    np.testing.assert_array_equal(first.tasks[1].units, second.tasks[1].units)
-    np.testing.assert_array_equal(first.tasks[1].values, second.tasks[1].values)
-    assert (first.tasks[1].units != other.tasks[1].units).all()
-    assert (first.tasks[0].units != first.tasks[1].units).all()
-    with pytest.raises(ValueError, match=r"'5970'.*\['5860'\]"):
-        surrogates.sample("5970", 20, 0)
-
-
-def test_wrong_use_of_surrogates_is_named(surrogates: HpobSurrogates) -> None:
-    space, dataset = surrogates.tasks()[0]
-    width = surrogates.n_features(space, dataset)
-    for X in (np.zeros((2, width + 1)), np.full((1, width), np.nan), np.zeros(width)):
-        with pytest.raises(ValueError, match=rf"shape \(\d+, {width}\).*surrogate-5860"):
-            surrogates.evaluate(space, dataset, X)
-    for name in ("99", "../../etc/passwd"):
-        with pytest.raises(ValueError, match=r"'5860'.*tasks\(\)"):
-            surrogates.evaluate("5860", name, np.zeros((1, width)))
-
-
-@pytest.mark.parametrize("content", ["", '{"learner"', "{}", '{"learner": {}, "version": [1]}'])
-def test_damaged_surrogates_are_named(tmp_path: Path, content: str) -> None:
-    pytest.importorskip("xgboost")
-    with pytest.raises(MetadataError, match=r"summary-stats\.json.*check the path"):
-        HpobSurrogates(tmp_path)
-    statistics = {"surrogate-1-2": {"y_min": 0, "y_max": 1}, "surrogate-1-3": {"y_min": None}}
-    (tmp_path / "summary-stats.json").write_text(json.dumps(statistics))
-    (tmp_path / "surrogate-1-2.json").write_text(content)
-    (tmp_path / "surrogate-1-3.json").write_text(content)
-    surrogates = HpobSurrogates(tmp_path)
-    with pytest.raises(MetadataError, match=r"surrogate-1-2\.json.*damaged"):
-        surrogates.evaluate("1", "2", np.zeros((1, 3)))
-    with pytest.raises(MetadataError, match=r"summary-stats\.json.*damaged"):
-        surrogates.evaluate("1", "3", np.zeros((1, 3)))
-
-
-def test_without_xgboost_the_error_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "summary-stats.json").write_text('{"surrogate-1-2": {"y_min": 0, "y_max": 1}}')
-    (tmp_path / "surrogate-1-2.json").write_text("{}")
-    monkeypatch.setitem(sys.modules, "xgboost", None)
-    with pytest.raises(ImportError, match="pip install xgboost"):
-        HpobSurrogates(tmp_path).evaluate("1", "2", np.zeros((1, 3)))

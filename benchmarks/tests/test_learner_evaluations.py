@@ -31,7 +31,7 @@ from dre_bench.learner_evaluations.preprocessing import COMPLETE, splits as prep
 from dre_bench.learner_evaluations.restore import restore
 from dre_bench.learner_evaluations.run import evaluate_until
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION, SPACES, space_of
-from dre_bench.learner_evaluations.tables import read_provenance, read_tables
+from dre_bench.learner_evaluations.tables import read_tables
 from dre_bench.learner_evaluations.worker import Worker
 
 TASKS = (CLASSIFICATION, REGRESSION)
@@ -248,9 +248,9 @@ def test_an_export_reads_back_and_restores(archive: Path, tmp_path: Path) -> Non
             mean_metric(record["metrics"], "accuracy"), nan_ok=True, rel=1e-6
         )
     assert table.status.tolist() == [0] * 19 + [1] and np.isnan(table.metrics["auc"][19]).all()
-    provenance = read_provenance(out)
-    assert provenance["folds"] == 3 and provenance["environments"] == [environment.versions()]
     with np.load(out) as data:
+        provenance = json.loads(str(data["provenance"]))
+        assert provenance["folds"] == 3 and provenance["environments"] == [environment.versions()]
         assert data[f"folds/{NAME}"].tolist() == datasets.load(archive, NAME).fold.tolist()
     again_raw = tmp_path / "again"
     assert restore(out, again_raw) == 39 and restore(out, again_raw) == 0

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils import shuffle
 
-from dre_bench.learners import LEARNERS, SCORE
+from dre_bench.learners import LEARNERS
 from dre_bench.runs import Sources
 from dre_bench.scenarios import scenario_of
 
@@ -31,9 +31,9 @@ def test_support_vectors_score_as_scikit_learn_says() -> None:
 def test_each_task_has_its_own_values_and_keeps_them(name: str) -> None:
     scenario = scenario_of(Sources(), name)
     sample = scenario.random_configurations(4, np.random.default_rng(1))
-    first = scenario.evaluate_many(0, sample)[SCORE]
+    first = scenario.evaluate_many(0, sample)[scenario.metric]
     assert np.isfinite(first).all() and len(set(first.tolist())) > 1
-    assert np.array_equal(first, scenario.evaluate_many(0, sample)[SCORE])
-    assert not np.array_equal(first, scenario.evaluate_many(10, sample)[SCORE])
+    assert np.array_equal(first, scenario.evaluate_many(0, sample)[scenario.metric])
+    assert not np.array_equal(first, scenario.evaluate_many(10, sample)[scenario.metric])
     with pytest.raises(ValueError, match="no task 20"):
         scenario.value(20, sample[0])

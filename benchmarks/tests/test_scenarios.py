@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from dre_bench.conditional import CONDITIONAL
+from dre_bench.names import entry_of
 from dre_bench.runs import Sources
 from dre_bench.scenarios import scenario_of
-from dre_bench.suites import ALL, SUITES, suite_of
+from dre_bench.suites import ALL, SUITES
 from dre_bench.synthetic import OWN, PUBLISHED, VALUE, synthetic_scenario
 from dre_bench.tasks import SCENARIOS, Scenario
 
@@ -88,7 +89,6 @@ def test_scenarios_are_found_by_name(tmp_path, monkeypatch) -> None:
     assert isinstance(scenario_of(Sources(), "my_tasks:make"), Scenario)
     for name, message in {
         "rbv2_xgboost": "needs the data",
-        "hpob-surrogate:5971": "needs the surrogates of HPO-B",
         "unheard": "known: rbv2_xgboost",
         "my_tasks:nothing": "cannot be imported",
         "no_such_module:x": "cannot be imported",
@@ -152,4 +152,4 @@ def test_suites_name_what_there_is() -> None:
             n_tasks = len(scenario_of(Sources(), name).splits[suite.split])
             assert suite.tasks_per_scenario in (*range(1, n_tasks + 1), ALL)
     with pytest.raises(ValueError, match="known: quick"):
-        suite_of("other")
+        entry_of(SUITES, "suite", "other")

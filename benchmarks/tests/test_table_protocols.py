@@ -7,10 +7,11 @@ from dataclasses import replace
 import hill
 import numpy as np
 import pytest
+from hpob_json import write_hpob
 
 from dre_bench import runs
 from dre_bench.gate import EXTRACT
-from dre_bench.hpob_files import load_hpob, load_hpob_initialisations, to_hpob_json
+from dre_bench.hpob_files import load_hpob, load_hpob_initialisations
 from dre_bench.hpob_method import DRETable
 from dre_bench.problems import ablations, catalogue, tables as problem
 from dre_bench.problems.tables import method_chooser, visit
@@ -42,7 +43,7 @@ def folder(tmp_path_factory):
         values = sample.outputs["acc"][:60].astype(np.float64)
         tasks.append(Task(str(sample.task), space, units, values, np.zeros(60, dtype=bool)))
     for split, part in SPLITS.items():
-        to_hpob_json({"4796": MetaDataset.of(tasks[part])}, folder / f"meta-{split}-dataset.json")
+        write_hpob({"4796": MetaDataset.of(tasks[part])}, folder / f"meta-{split}-dataset.json")
     starts = {"test0": [0, 1, 2, 3, 4], "test1": [5, 6, 7, 8, 9]}
     starts = {"4796": {task.name: starts for task in tasks[SPLITS["test"]]}}
     (folder / "bo-initializations.json").write_text(json.dumps(starts))

@@ -63,23 +63,6 @@ def test_param_space():
     check_domains(ray_tuner.param_space(PARAMETERS))
 
 
-@pytest.mark.ray
-def test_conditional_param_space():
-    """A choice of dictionaries, in each of which only what is active has a domain."""
-    ray_tuner = pytest.importorskip("dre_bench.problems.ray_tuner")
-    space = ray_tuner.conditional_param_space(PARAMETERS)
-    assert set(space) == ACTIVE["linear"]
-    for branch in space["booster"].categories:
-        config = {name: domain.sample() for name, domain in space.items() if name != "booster"}
-        config["booster"] = {
-            name: value.sample() if hasattr(value, "sample") else value
-            for name, value in branch.items()
-        }
-        flat = ray_tuner.unnested(config)
-        assert set(flat) == ACTIVE[flat["booster"]]
-        assert active_part(PARAMETERS, flat) == flat
-
-
 @pytest.mark.syne_tune
 def test_config_space():
     syne_tune_tuner = pytest.importorskip("dre_bench.problems.syne_tune_tuner")
@@ -91,8 +74,7 @@ def test_config_space():
 def test_samplers_are_those_of_the_modules():
     ray_tuner = pytest.importorskip("dre_bench.problems.ray_tuner")
     syne_tune_tuner = pytest.importorskip("dre_bench.problems.syne_tune_tuner")
-    conditional = {"optuna-conditional", "dre-conditional"}
-    assert {*PROBLEMS["ray"].samplers} == set(ray_tuner.SEARCHERS) - conditional
+    assert {*PROBLEMS["ray"].samplers} == {*ray_tuner.SEARCHERS}
     assert {*PROBLEMS["syne-tune"].samplers} == {"random", "dre", *syne_tune_tuner.BASELINES}
 
 
@@ -130,7 +112,7 @@ def check_run(problem: str, sampler: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("sampler", [*PROBLEMS["ray"].samplers, "dre-conditional"])
+@pytest.mark.parametrize("sampler", PROBLEMS["ray"].samplers)
 def test_two_trials_through_ray(sampler, monkeypatch):
     pytest.importorskip("ray")
     if sampler == "hyperopt":

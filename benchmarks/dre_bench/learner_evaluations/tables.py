@@ -120,9 +120,3 @@ def read_tables(path: Path) -> tuple[list[str], dict[tuple[str, str], Table]]:
                 data[f"{group}/seconds"],
             )
         return names, tables
-
-
-def read_provenance(path: Path) -> dict[str, Any]:
-    """Read how the file was made."""
-    with np.load(path) as data:
-        return dict(json.loads(str(data["provenance"])))

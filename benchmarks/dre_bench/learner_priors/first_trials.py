@@ -9,32 +9,27 @@ The environment is that of `dre_bench.learner_evaluations`. Run the command agai
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from dre_bench.learner_evaluations.evaluation import evaluate, mean_metric
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.learner_evaluations.run import LIMIT
 from dre_bench.learner_evaluations.worker import OK, Worker
 
 
 def run(archive: Path, proposals: Path, out: Path) -> None:
     """Append the results that `out` does not have yet; a failed evaluation has no metrics."""
-    done = set()
-    if out.exists():
-        lines = [json.loads(line) for line in out.read_text().splitlines()]
-        done = {(line["prior"], line["dataset"], line["place"]) for line in lines}
+    done = {(line["prior"], line["dataset"], line["place"]) for line in read(out)}
     worker = Worker(evaluate)
     try:
-        for text in proposals.read_text().splitlines():
-            line = json.loads(text)
+        for line in read(proposals):
             if (line["prior"], line["dataset"], line["place"]) in done:
                 continue
             task = (archive, line["dataset"], line["learner"], line["configuration"])
             answer = worker.run(task, LIMIT)
             found = answer.get("metrics", {}) if answer["status"] == OK else {}
             line["metrics"] = {name: float(mean_metric(found, name)[-1]) for name in found}
-            with out.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+            append(out, line)
     finally:
         worker.close()
 

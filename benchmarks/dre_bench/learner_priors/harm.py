@@ -10,13 +10,13 @@ has the best regret so far after each trial, where the bowl is 1 on average.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import optuna
 
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.learner_priors.studies import sampler_of, suggest
 from dre_plugins.space import Domain, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
@@ -119,16 +119,14 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=90, help="studies of each kind")
     chosen = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    lines = chosen.out.read_text().splitlines() if chosen.out.exists() else []
-    done = {(line["prior"], line["seed"]): line["regret"] for line in map(json.loads, lines)}
+    done = {(line["prior"], line["seed"]): line["regret"] for line in read(chosen.out)}
     for seed in range(chosen.pairs):
         title = [*SPACES][seed % len(SPACES)]
         for prior in ("auto", "universal"):
             if (prior, seed) not in done:
                 done[prior, seed] = best_so_far(title, prior, seed)
                 line = {"space": title, "prior": prior, "seed": seed}
-                with chosen.out.open("a") as file:
-                    file.write(json.dumps({**line, "regret": done[prior, seed]}) + "\n")
+                append(chosen.out, {**line, "regret": done[prior, seed]})
     seeds = range(chosen.pairs)
     pairs = np.array([[done[prior, s] for s in seeds] for prior in ("auto", "universal")])
     for place, title in enumerate(SPACES):

@@ -10,11 +10,11 @@ command again to resume.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.learner_evaluations.tables import read_tables
 from dre_bench.learner_priors.tasks import LEARNERS, Tables, prior_space, search_space, tables_of
 from dre_bench.learner_priors.training import portfolio_of
@@ -42,19 +42,16 @@ def first_configurations(
 def run(evaluations: Path, out: Path, priors: list[str]) -> None:
     """Append the proposals that `out` does not have yet."""
     datasets, tables = read_tables(evaluations)
-    lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    done = {(line["prior"], line["fold"]) for line in lines}
+    done = {(line["prior"], line["fold"]) for line in read(out)}
     for name in priors:
         for fold in range(N_FOLDS):
             if (name, fold) in done or not tables_of(name, tables):
                 continue
             common = {"prior": name, "fold": fold, "learner": LEARNERS[name].learner}
             found = first_configurations(name, tables, datasets, datasets[fold::N_FOLDS])
-            with out.open("a") as file:
-                for dataset, place, configuration in found:
-                    which = {"dataset": dataset, "place": place}
-                    line = {**common, **which, "configuration": configuration}
-                    file.write(json.dumps(line) + "\n")
+            for dataset, place, configuration in found:
+                which = {"dataset": dataset, "place": place}
+                append(out, {**common, **which, "configuration": configuration})
             print(name, fold, flush=True)
 
 

@@ -19,11 +19,14 @@ import numpy as np
 import optuna
 
 from dre_bench.lcbench import Lcbench
-from dre_bench.learner_priors.studies import SAMPLERS, Gain, gain, sampler_of, suggest
+from dre_bench.learner_evaluations.records import append, read
+from dre_bench.learner_priors.studies import OTHERS, SAMPLERS, Gain, gain, sampler_of, suggest
+from dre_bench.problems.maximise import reference
+from dre_bench.reports.statistics import normalised_regret
 from dre_plugins.space import Domain, Float, Integer, Ordinal
 from dre_plugins.transfer.spaces.prefixes import change_of
 
-N_TRIALS, N_REFERENCE = 25, 2000
+N_TRIALS = 25
 # Name of the user, name of LCBench, domain; and what is not tuned.
 Space = Mapping[str, tuple[str, Domain]]
 SPACES: Mapping[str, tuple[Space, Mapping[str, float]]] = {
@@ -74,20 +77,17 @@ def report(scenario: Lcbench, lines: list[dict[str, Any]]) -> Gain:
     """Print mean regrets with "auto" and with each other sampler; return the gain."""
     ends: dict[int, tuple[float, float]] = {}
     for task in scenario.validation:
-        rng = np.random.default_rng(task)
-        values = scenario.evaluate_many(task, scenario.random_configurations(N_REFERENCE, rng))
+        known = reference(scenario, task)
         best_of_studies = [max(line["values"]) for line in lines if line["task"] == task]
-        accuracies = values[scenario.metric]
-        ends[task] = max([float(accuracies.max()), *best_of_studies]), float(np.median(accuracies))
+        ends[task] = max([known["best"], *best_of_studies]), known["median"]
     found: dict[tuple[Any, ...], np.ndarray] = {}
     for line in lines:
-        best, median = ends[line["task"]]
-        regret = (best - np.maximum.accumulate(line["values"])) / (best - median)
+        regret = normalised_regret(line["values"], *ends[line["task"]])
         found[line["space"], line["task"], line["seed"], line["sampler"]] = regret
     gains = {}
     for title in (*SPACES, ""):
         keys = sorted({key[:3] for key in found if title in ("", key[0])})
-        for other in SAMPLERS[1:]:
+        for other in OTHERS:
             both = [k for k in keys if (*k, "auto") in found and (*k, other) in found]
             if both:
                 ours, theirs = ([found[(*k, name)] for k in both] for name in ("auto", other))
@@ -106,8 +106,7 @@ def main() -> None:
     chosen = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     scenario = Lcbench(chosen.lcbench)
-    texts = chosen.out.read_text().splitlines() if chosen.out.exists() else []
-    lines = [json.loads(text) for text in texts]
+    lines = read(chosen.out)
     done = {(line["space"], line["task"], line["seed"], line["sampler"]) for line in lines}
     for seed in range(chosen.seeds):
         for title in SPACES:
@@ -118,8 +117,7 @@ def main() -> None:
                     values = values_of_study(scenario, title, task, sampler, seed)
                     line = {"space": title, "task": task, "seed": seed, "sampler": sampler}
                     lines.append({**line, "values": values})
-                    with chosen.out.open("a") as file:
-                        file.write(json.dumps(lines[-1]) + "\n")
+                    append(chosen.out, lines[-1])
     of_pairs = report(scenario, lines)
     if chosen.write:
         chosen.write.write_text(json.dumps(asdict(of_pairs), indent=1) + "\n")

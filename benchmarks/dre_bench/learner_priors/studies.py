@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,24 @@ import optuna
 from dre_bench.learner_evaluations import datasets as archives
 from dre_bench.learner_evaluations.evaluation import evaluate, mean_metric
 from dre_bench.learner_evaluations.plan import DEFAULT, SOBOL
+from dre_bench.learner_evaluations.records import append, read
 from dre_bench.learner_evaluations.tables import read_tables
 from dre_bench.learner_priors.held_out import N_FOLDS
 from dre_bench.learner_priors.regrets import is_of_kind, losses_of, regrets, scale_of
 from dre_bench.learner_priors.tasks import SIGNS, Tables
 from dre_bench.learner_priors.user_spaces import PIPELINES, SPACES, parts_of
-from dre_plugins import DRESampler
+from dre_bench.samplers import make_sampler
 from dre_plugins.space import Categorical, Domain, Float, Integer, Ordinal
 from dre_plugins.transfer import prior_file
 
-SAMPLERS = ("auto", "universal", "tpe", "gp", "random")
+SAMPLERS = {
+    "auto": "dre:prior=auto",
+    "universal": "dre",
+    "tpe": "tpe:multivariate=True",
+    "gp": "gp",
+    "random": "random",
+}
+OTHERS = [*SAMPLERS][1:]  # which "auto" is compared with
 METRICS = {"classification": ("accuracy", "log_loss"), "regression": ("rmse",)}
 LOOKS = (1, 2, 5, 10, 25)
 # What a card says of studies in users' spaces, by number of trials.
@@ -45,14 +53,7 @@ SEED = 20261124
 
 def sampler_of(name: str, seed: int) -> optuna.samplers.BaseSampler:
     """Return a sampler; "auto" and "universal" are priors of `DRESampler`."""
-    if name in ("auto", "universal"):
-        return DRESampler(seed=seed, prior=name)
-    made: Mapping[str, Callable[[], optuna.samplers.BaseSampler]] = {
-        "tpe": lambda: optuna.samplers.TPESampler(seed=seed, multivariate=True),
-        "gp": lambda: optuna.samplers.GPSampler(seed=seed),
-        "random": lambda: optuna.samplers.RandomSampler(seed=seed),
-    }
-    return made[name]()
+    return make_sampler(SAMPLERS[name], seed, "")
 
 
 def suggest(trial: optuna.Trial, name: str, domain: Domain) -> Any:
@@ -124,18 +125,12 @@ def run(archive: Path, folds: Path, out: Path, lines: Iterable[dict[str, Any]], 
             n,
             line["seed"],
         )
-        with out.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        append(out, line)
 
 
 def key_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what tells a study from others."""
     return tuple(line[name] for name in ("space", "dataset", "metric", "seed", "sampler"))
-
-
-def read(out: Path) -> list[dict[str, Any]]:
-    """Return the studies of a file."""
-    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
 
 
 # ---- report
@@ -255,7 +250,7 @@ def report(
             groups.setdefault(title, []).append(key)
     gains = {}
     for title in sorted(groups):
-        for other in SAMPLERS[1:]:
+        for other in OTHERS:
             keys = [k for k in groups[title] if all((*k, s) in found for s in ("auto", other))]
             if not keys:
                 continue

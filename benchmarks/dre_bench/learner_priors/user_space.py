@@ -32,31 +32,40 @@ class UserSpace:
     Attributes:
         learner: The name among the evaluations.
         key: What the space is to be recognised as.
-        domains: The parameters as the user tunes them.
-        names: What the learner calls them; what is not there is unknown to priors.
+        parameters: What the learner calls each parameter of the user, None if priors do not know
+            it, and its domain.
         fixed: Values that the user does not tune, where they are not the library's defaults.
         tasks: Classification, regression or both.
     """
 
     learner: str
     key: str
-    domains: Mapping[str, Domain]
-    names: Mapping[str, str]
+    parameters: Mapping[str, tuple[str | None, Domain]]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     tasks: tuple[str, ...] = BOTH
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """The parameters as the user tunes them."""
+        return {name: domain for name, (_, domain) in self.parameters.items()}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the learner calls them; what is not there is unknown to priors."""
+        return {name: other for name, (other, _) in self.parameters.items() if other is not None}
 
     def configuration(self, chosen: Mapping[str, Any]) -> Configuration:
         """Return what the learner is evaluated with."""
         found: Configuration = {**BESIDES.get(self.learner, {}), **self.fixed}
         for name, value in chosen.items():
-            domain = self.domains[name]
-            layers = None if self.names.get(name) != "width" else shapes(domain)
+            other, domain = self.parameters[name]
+            layers = shapes(domain) if other == "width" else None
             if layers is not None:
                 number, width = layers[domain.all_values().index(value)].tolist()
                 found |= {"n_layers": int(number), "width": int(width)}
-            elif name in self.names:
-                change = change_of(name, self.names[name])
-                found[self.names[name]] = (
+            elif other is not None:
+                change = change_of(name, other)
+                found[other] = (
                     _plain(value) if change is None else float(change(np.array([value]))[0])
                 )
         return found
@@ -64,29 +73,3 @@ class UserSpace:
 
 def _plain(value: Any) -> Any:
     return str(value).lower() if value is None or isinstance(value, bool) else value
-
-
-def user_space(
-    learner: str,
-    key: str,
-    parameters: Mapping[str, tuple[str | None, Domain]],
-    fixed: Mapping[str, Any] | None = None,
-    tasks: tuple[str, ...] = BOTH,
-) -> UserSpace:
-    """Return a search space.
-
-    Args:
-        learner: See `UserSpace`.
-        key: See `UserSpace`.
-        parameters: What the learner calls each parameter, None if unknown, and its domain.
-        fixed: See `UserSpace`.
-        tasks: See `UserSpace`.
-    """
-    return UserSpace(
-        learner,
-        key,
-        {name: domain for name, (_, domain) in parameters.items()},
-        {name: other for name, (other, _) in parameters.items() if other is not None},
-        fixed or {},
-        tasks,
-    )

@@ -20,6 +20,7 @@ import numpy as np
 from filelock import FileLock
 
 import dre_plugins
+from dre_bench.names import entry_of
 from dre_bench.runs import Sources
 from dre_bench.table_contexts import contexts_of, in_contexts
 from dre_bench.tables import tables_of
@@ -133,14 +134,8 @@ VARIANTS: Mapping[str, Variant] = {
 
 
 def variant_of(name: str) -> Variant:
-    """Return a variant by its name.
-
-    Raises:
-        ValueError: If there is none.
-    """
-    if name not in VARIANTS:
-        raise ValueError(f"unknown ablation {name!r}; known: {', '.join(VARIANTS)}.")
-    return VARIANTS[name]
+    """Return a variant by its name; a ValueError says that there is none."""
+    return entry_of(VARIANTS, "ablation", name)
 
 
 @cache

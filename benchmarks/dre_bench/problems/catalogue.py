@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dre_bench import tables
+from dre_bench.names import entry_of
 from dre_bench.problems import foreign, real_studies
 from dre_bench.problems.maximise import maximise
 from dre_bench.problems.tables import BASELINES, visit_table
@@ -87,9 +88,7 @@ def problem_of(name: str) -> Problem:
     Raises:
         ValueError: If there is none.
     """
-    if name not in PROBLEMS:
-        raise ValueError(f"unknown problem {name!r}; known: {', '.join(PROBLEMS)}.")
-    return PROBLEMS[name]
+    return entry_of(PROBLEMS, "problem", name)
 
 
 def plan(

@@ -17,7 +17,7 @@ from dre_bench import foreign
 from dre_bench.problems.maximise import asked_and_told
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.scenarios import scenario_of
-from dre_bench.tasks import Configuration, Parameter
+from dre_bench.tasks import Configuration, Parameter, active_part
 
 FOLDER = Path(foreign.__file__).parent
 # Name -> module of the library, which a `foreign/with_NAME.py` imports.
@@ -106,7 +106,8 @@ class ForeignSampler:
 
     def ask(self, n: int) -> list[Configuration]:
         """Return the next configurations, without parameters that are inactive in them."""
-        return [self._active(chosen) for chosen in self._answer({"ask": n})["configurations"]]
+        chosen = self._answer({"ask": n})["configurations"]
+        return [active_part(self._parameters, configuration) for configuration in chosen]
 
     def tell(self, values: Sequence[float]) -> None:
         """Give the values of the last configurations."""
@@ -130,13 +131,6 @@ class ForeignSampler:
     ) -> None:
         """End the process."""
         self.close()
-
-    def _active(self, chosen: Configuration) -> Configuration:
-        configuration: Configuration = {}
-        for parameter in self._parameters:
-            if parameter.is_active(configuration):
-                configuration[parameter.name] = chosen[parameter.name]
-        return configuration
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from functools import partial
 from io import StringIO
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,11 +15,12 @@ import ray
 from ray import tune
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter, Searcher
 
+from dre_bench.names import entry_of
 from dre_bench.problems.tuners import METRIC, Objective, method_of, outcome
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.samplers import with_settings
 from dre_bench.scenarios import scenario_of
-from dre_bench.tasks import Configuration, Parameter
+from dre_bench.tasks import Parameter
 
 SECONDS = "suggest_seconds"
 """Entry of a configuration: how long the searcher took for it."""
@@ -41,14 +41,13 @@ def tune_task(sources: Sources, run: Run) -> Record:
         RuntimeError: A trial failed, or the searcher ended early.
     """
     method, options = method_of(run)
-    if method not in SEARCHERS:
-        raise ValueError(f"unknown sampler {method!r}; known: {', '.join(SEARCHERS)}.")
+    searcher = entry_of(SEARCHERS, "sampler", method)
     parameters = scenario_of(sources, run.scenario).parameters
-    search_alg, space = SEARCHERS[method](parameters, run.sampler_seed, **options)
+    search_alg, space = searcher(parameters, run.sampler_seed, **options)
     evaluate = Objective(sources, run.scenario, run.number)
 
     def train(config: dict[str, Any]) -> dict[str, float]:
-        return {METRIC: evaluate(unnested(config))}
+        return {METRIC: evaluate(config)}
 
     logging.getLogger("optuna").setLevel(logging.ERROR)
     with TemporaryDirectory() as folder, redirect_stdout(StringIO()), _cluster():
@@ -76,32 +75,6 @@ def tune_task(sources: Sources, run: Run) -> Record:
 def param_space(parameters: Sequence[Parameter]) -> dict[str, Any]:
     """Return Ray's domains by name, as if all parameters were always active."""
     return {parameter.name: _domain(parameter) for parameter in parameters}
-
-
-def conditional_param_space(parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """Return Ray's domains, with a choice of dictionaries in the place of each parent.
-
-    A dictionary holds a value of the parent by the parent's own name, and the domains of the
-    parameters that are active for it.
-    """
-    parents = {parameter.parent for parameter in parameters}
-    return {
-        parameter.name: tune.choice(
-            [_branch(parameters, parameter, value) for value in parameter.choices]
-        )
-        if parameter.name in parents
-        else _domain(parameter)
-        for parameter in parameters
-        if parameter.parent is None
-    }
-
-
-def unnested(config: Mapping[str, Any]) -> Configuration:
-    """Return a configuration with the entries of inner dictionaries in their place."""
-    flat: Configuration = {}
-    for name, value in config.items():
-        flat.update(value if isinstance(value, Mapping) else {name: value})
-    return flat
 
 
 class _Timed:
@@ -134,21 +107,6 @@ def _optuna(parameters: Sequence[Parameter], seed: int) -> tuple[Any, dict[str, 
     return _training_lock(OptunaSearch, seed=seed), param_space(parameters)
 
 
-def _optuna_conditional(parameters: Sequence[Parameter], seed: int) -> tuple[Any, dict[str, Any]]:
-    """OptunaSearch with a function as its search space, which asks for what is active."""
-    from ray.tune.search.optuna import OptunaSearch
-
-    space = partial(_suggest_active, parameters)
-    return _training_lock(OptunaSearch, space=space, metric=METRIC, mode="max", seed=seed), {}
-
-
-def _suggest_active(parameters: Sequence[Parameter], trial: Any) -> None:
-    chosen: Configuration = {}
-    for parameter in parameters:
-        if parameter.is_active(chosen):
-            chosen[parameter.name] = parameter.suggest(trial)
-
-
 def _hyperopt(parameters: Sequence[Parameter], seed: int) -> tuple[Any, dict[str, Any]]:
     from ray.tune.search.hyperopt import HyperOptSearch
 
@@ -162,30 +120,13 @@ def _dre(parameters: Sequence[Parameter], seed: int, **options: Any) -> tuple[An
     return search, param_space(parameters)
 
 
-def _dre_conditional(
-    parameters: Sequence[Parameter], seed: int, **options: Any
-) -> tuple[Any, dict[str, Any]]:
-    return _dre(parameters, seed, **options)[0], conditional_param_space(parameters)
-
-
 # Each returns the search algorithm and the search space that the Tuner is given.
 SEARCHERS: dict[str, Callable[..., tuple[Any, dict[str, Any]]]] = {
     "random": _random,
     "optuna": _optuna,
-    "optuna-conditional": _optuna_conditional,
     "hyperopt": _hyperopt,
     "dre": _dre,
-    "dre-conditional": _dre_conditional,
 }
-
-
-def _branch(parameters: Sequence[Parameter], parent: Parameter, value: str) -> dict[str, Any]:
-    active = (
-        parameter
-        for parameter in parameters
-        if parameter.parent == parent.name and value in parameter.active_for
-    )
-    return {parent.name: value, **{parameter.name: _domain(parameter) for parameter in active}}
 
 
 def _domain(parameter: Parameter) -> Any:

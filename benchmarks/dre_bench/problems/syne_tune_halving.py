@@ -18,6 +18,7 @@ from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCall
 from syne_tune.optimizer import baselines
 from syne_tune.tuning_status import TuningStatus
 
+from dre_bench.names import entry_of
 from dre_bench.problems.maximise import reference
 from dre_bench.problems.real_studies import RUNGS, halving_budget
 from dre_bench.problems.syne_tune_tuner import (
@@ -28,11 +29,11 @@ from dre_bench.problems.syne_tune_tuner import (
     silence,
     simulator,
 )
-from dre_bench.problems.tuners import METRIC, active_part, method_of
+from dre_bench.problems.tuners import METRIC, method_of
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.samplers import with_settings
 from dre_bench.scenarios import scenario_of
-from dre_bench.tasks import YahpoScenario
+from dre_bench.tasks import YahpoScenario, active_part
 from dre_plugins.adapters.syne_tune import ASHADRE
 
 RUNG = "rung"
@@ -123,9 +124,7 @@ def make_scheduler(scenario: YahpoScenario, run: Run) -> Any:
     """
     silence()
     method, options = method_of(run)
-    if method not in SCHEDULERS:
-        raise ValueError(f"unknown sampler {method!r}; known: {', '.join(SCHEDULERS)}.")
-    scheduler = SCHEDULERS[method]
+    scheduler = entry_of(SCHEDULERS, "sampler", method)
     return scheduler(
         config_space(scenario.parameters),
         metric=METRIC,

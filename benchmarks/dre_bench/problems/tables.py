@@ -12,7 +12,6 @@ sees the space.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import time
 from collections.abc import Callable, Sequence
@@ -21,15 +20,16 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from dre_bench.names import imported
 from dre_bench.problems import ablations
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.samplers import parse_arguments, prior_for
 from dre_bench.table_contexts import contexts_of, in_contexts
-from dre_bench.tables import Table, Units, row_keys, tables_of
+from dre_bench.tables import Table, Units, row_keys, tables_of, trials_of
 from dre_plugins.recommend.prior import UNIVERSAL, LoadedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import Trial
 from dre_plugins.transfer.prior import Prior
 
 # Rows seen -> next row.
@@ -118,16 +118,12 @@ def dre_chooser(recommender: Recommender, table: Table) -> Chooser:
     history: list[Trial] = []
 
     def choose(rows: list[int]) -> int:
-        history.extend(_trial(table, row) for row in rows[len(history) :])
+        new = rows[len(history) :]
+        history.extend(trials_of(table.space, table.units[new], table.values[new]))
         suggestion = recommender.suggest(history, index=len(rows), candidates=table.units)[0]
         return row_of[row_keys(suggestion.units[None])[0]]
 
     return choose
-
-
-def _trial(table: Table, row: int) -> Trial:
-    configuration = table.space.to_configuration(table.units[row])
-    return Trial(configuration, TrialState.COMPLETE, float(table.values[row]))
 
 
 def _chooser(sources: Sources, run: Run, table: Table) -> Chooser:
@@ -178,10 +174,7 @@ def _class(name: str) -> Any:
     if not module:
         names = ", ".join(["dre", "ablation:…", *BASELINES])
         raise ValueError(f"unknown method {name!r}; known: {names}, and import paths of classes.")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"method {name!r} cannot be imported: {error}") from error
+    return imported(f"method {name!r}", module, attribute)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 Their trials run one after the other, so that only what is suggested counts. All searchers are
 given the same flat search space, because most of them know no conditions: the objective ignores
-what is inactive. The samplers that end in "-conditional" are told the conditions.
+what is inactive.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dre_bench.problems.maximise import reference
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.samplers import parse_arguments, prior_for
 from dre_bench.scenarios import scenario_of
-from dre_bench.tasks import Configuration, Parameter
+from dre_bench.tasks import active_part
 
 METRIC = "value"
 """Name of what is maximised."""
@@ -41,17 +41,6 @@ class Objective:
         """Return the value; inactive parameters are ignored."""
         scenario = scenario_of(self.sources, self.scenario)
         return scenario.value(self.task, active_part(scenario.parameters, configuration))
-
-
-def active_part(
-    parameters: Sequence[Parameter], configuration: Mapping[str, Any]
-) -> Configuration:
-    """Return the parameters of a configuration that are active in it."""
-    return {
-        parameter.name: configuration[parameter.name]
-        for parameter in parameters
-        if parameter.is_active(configuration)
-    }
 
 
 def method_of(run: Run) -> tuple[str, dict[str, Any]]:

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_bench.tables import row_keys
+from dre_bench.problems.tables import dre_chooser, visit
+from dre_bench.tables import Table
 from dre_plugins.engine.settings import FittingError
 from dre_plugins.recommend.prior import UNIVERSAL, PriorLike
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import SearchSpace
 from dre_plugins.space.seen import distinct
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
@@ -38,44 +37,6 @@ GOAL = 0.01
 # Fewer different configurations tell no way from another.
 MIN_CONFIGURATIONS = 5
 N_PICKS = 30
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """Hold the different configurations of a task that have a value, in the order of the task.
-
-    Args:
-        space: The search space.
-        units: Canonical coordinates `[N, P]`.
-        values: Final values `[N]`, larger is better.
-    """
-
-    space: SearchSpace
-    units: Floats
-    values: Floats
-
-    @classmethod
-    def of(cls, task: Task) -> Table:
-        """Return the table of a task: what was evaluated again counts with its first value."""
-        rows = np.flatnonzero(~np.isnan(task.values))
-        rows = rows[distinct(task.units[rows])]
-        return cls(task.space, task.units[rows], task.values[rows])
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def regret(self) -> Floats:
-        """Return how far each row is from the best, as a share of the range of values `[N]`.
-
-        Infinite values count as the best or the worst finite one.
-        """
-        finite = self.values[np.isfinite(self.values)]
-        if not len(finite) or finite.min() == finite.max():
-            return np.where(self.values == self.values.max(), 0.0, 1.0)
-        # Halved, so that the range of any two floats is finite.
-        halves = np.clip(self.values, finite.min(), finite.max()) / 2.0
-        return np.asarray((halves.max() - halves) / (halves.max() - halves.min()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,15 +106,38 @@ def leave_one_out(
             yield LeftOut(task.name, str(error))
 
 
+def table_of(task: Task) -> Table:
+    """Return the different configurations of a task that have a value, in its order.
+
+    What was evaluated again counts with its first value.
+    """
+    rows = np.flatnonzero(~np.isnan(task.values))
+    rows = rows[distinct(task.units[rows])]
+    return Table(task.space, task.units[rows], task.values[rows], start=[])
+
+
+def regrets_of(values: Floats) -> Floats:
+    """Return how far each value is from the best, as a share of their range `[N]`.
+
+    Infinite values count as the best or the worst finite one.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite) or finite.min() == finite.max():
+        return np.where(values == values.max(), 0.0, 1.0)
+    # Halved, so that the range of any two floats is finite.
+    halves = np.clip(values, finite.min(), finite.max()) / 2.0
+    return np.asarray((halves.max() - halves) / (halves.max() - halves.min()))
+
+
 def check_replayable(task: Task) -> None:
     """Raise a ValueError that says why a task cannot be replayed, unless it can."""
-    table = Table.of(task)
-    if len(table) < MIN_CONFIGURATIONS:
+    values = table_of(task).values
+    if len(values) < MIN_CONFIGURATIONS:
         raise ValueError(
-            f"it has {len(table)} different configurations with a value, fewer than "
+            f"it has {len(values)} different configurations with a value, fewer than "
             f"{MIN_CONFIGURATIONS}"
         )
-    if np.unique(table.values).size == 1:
+    if np.unique(values).size == 1:
         raise ValueError("all of its values are the same")
 
 
@@ -171,41 +155,27 @@ def replay(
         task: The task; evaluations without a value are left out.
         n_picks: Most picks; at most all rows of its table.
     """
-    table = Table.of(task)
-    n_picks = min(n_picks, len(table))
+    table = table_of(task)
+    n_rows = len(table.values)
+    n_picks = min(n_picks, n_rows)
     settings = RecommenderSettings(n_threads=n_threads)
     # Seeded by the name of the task, so that tasks do not share random draws.
     hashes = [zlib.crc32(f"{task.name}/{seed}".encode()) for seed in seeds]
-    orders = {
-        way: [
-            picks(table, Recommender(task.space, settings, seed=seed, prior=way_prior), n_picks)
-            for seed in hashes
-        ]
-        for way, way_prior in ((PRIOR, prior), (NO_PRIOR, UNIVERSAL))
-    }
-    orders[YOURS] = [np.arange(len(table))]
-    regret = table.regret
+    orders: dict[str, list[list[int]]] = {YOURS: [[*range(n_rows)]]}
+    for way, way_prior in ((PRIOR, prior), (NO_PRIOR, UNIVERSAL)):
+        for seed in hashes:
+            recommender = Recommender(task.space, settings, seed=seed, prior=way_prior)
+            rows, _ = visit(dre_chooser(recommender, table), table, n_picks)
+            orders.setdefault(way, []).append(rows)
+    regret = regrets_of(table.values)
     curves = {RANDOM: expected_best(regret, n_picks)}
-    needed = {RANDOM: evaluations_needed(regret, np.arange(0))}
-    for way, rows in orders.items():
-        best = [np.minimum.accumulate(regret[order[:n_picks]]) for order in rows]
+    needed = {RANDOM: evaluations_needed(regret, [])}
+    for way, of_seeds in orders.items():
+        best = [np.minimum.accumulate(regret[order[:n_picks]]) for order in of_seeds]
         curves[way] = np.mean(best, axis=0)
-        needed[way] = float(np.mean([evaluations_needed(regret, order) for order in rows]))
+        needed[way] = float(np.mean([evaluations_needed(regret, order) for order in of_seeds]))
     by_way = {way: curves[way] for way in WAYS}, {way: needed[way] for way in WAYS}
-    return Replay(task.name, len(table), *by_way)
-
-
-def picks(table: Table, recommender: Recommender, n_picks: int) -> NDArray[np.intp]:
-    """Return the rows that a recommender picks, in order `[K]`."""
-    row_of = {key: row for row, key in enumerate(row_keys(table.units))}
-    history: list[Trial] = []
-    picked: list[int] = []
-    for index in range(n_picks):
-        suggestion = recommender.suggest(history, index=index, candidates=table.units)[0]
-        picked.append(row_of[row_keys(suggestion.units[None])[0]])
-        value = float(table.values[picked[-1]])
-        history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
-    return np.array(picked, dtype=np.intp)
+    return Replay(task.name, n_rows, *by_way)
 
 
 def expected_best(regret: Floats, n_picks: int) -> Floats:
@@ -226,7 +196,7 @@ def expected_best(regret: Floats, n_picks: int) -> Floats:
     return expected
 
 
-def evaluations_needed(regret: Floats, picked: NDArray[np.intp]) -> float:
+def evaluations_needed(regret: Floats, picked: Sequence[int]) -> float:
     """Return after how many evaluations the regret is at most `GOAL`.
 
     Where no pick gets there, the rows that are left are taken in random order, which gets there
@@ -237,8 +207,8 @@ def evaluations_needed(regret: Floats, picked: NDArray[np.intp]) -> float:
         picked: Rows in the order in which they were picked `[K]`.
     """
     is_good = regret <= GOAL
-    hits = np.flatnonzero(is_good[picked])
-    if len(hits):
+    hits = [place for place, row in enumerate(picked) if is_good[row]]
+    if hits:
         return float(hits[0] + 1)
     return float(len(picked) + (len(regret) - len(picked) + 1) / (is_good.sum() + 1))
 

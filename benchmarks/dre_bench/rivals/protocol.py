@@ -122,10 +122,10 @@ def rows_of(
         ValueError: If it is no matrix of that shape, or not finite; `name` tells which.
     """
     rows = np.asarray(X, dtype=np.float64)
-    if n_rows == 0:
-        rows = rows.reshape(0, n_columns or 0)
+    if rows.size == 0:
+        rows = rows.reshape(0, rows.shape[1] if rows.ndim == 2 else n_columns or 0)
     require(rows.ndim == 2, name, rows.shape, "a matrix with one row a configuration")
-    shape = (n_rows or len(rows), n_columns or rows.shape[1])
+    shape = (len(rows) if n_rows is None else n_rows, n_columns or rows.shape[1])
     require(rows.shape == shape, name, rows.shape, f"of shape {shape}")
     require(bool(np.isfinite(rows).all()), name, "NaN or infinity", "finite")
     return torch.from_numpy(np.clip(rows, 0.0, 1.0))
