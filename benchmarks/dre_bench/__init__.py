@@ -8,5 +8,6 @@ What it runs on: `tasks` (YAHPO Gym), `synthetic`, `scenarios` (by name), `table
 configurations known: of scenarios and of HPO-B).
 
 Programs of their own: `gate`, `extract` and `priors` (make what ships), `speed`, `costs`,
-`calibration`. `rivals/` are the paper's, on tables; `learner_evaluations/` makes metadata.
+`scale`, `calibration`. `rivals/` are the paper's, on tables; `learner_evaluations/` makes
+metadata.
 """

@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.table import Table
 
-from dre_bench.measuring import calibration, numbers, speed
+from dre_bench.measuring import calibration, numbers, scale, speed
 from dre_bench.names import entry_of
 from dre_bench.replays.command import evaluate
 from dre_plugins.cli.console import console, printable, tracked
@@ -276,7 +276,7 @@ def report(
         console().print(f"Page: {html}")
 
 
-for measure in (speed, calibration, evaluate):
+for measure in (speed, calibration, scale, evaluate):
     app.command()(measure)
 
 

@@ -1,4 +1,4 @@
-"""`dre-bench speed` and `calibration`: measure ours on this machine."""
+"""`dre-bench speed`, `calibration` and `scale`: measure ours on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from dre_plugins.cli.console import console, tracked
-from dre_plugins.engine.settings import require
+from dre_plugins.engine.settings import check_device, require
 
 
 def numbers(option: str, text: str) -> list[int]:
@@ -112,3 +112,49 @@ def calibration(
             coverage.scenario, str(coverage.trials or "all"), *shares, f"{coverage.factor:.2f}"
         )
     console().print(table)
+
+
+def scale(
+    candidates: Annotated[int, typer.Option(help="Candidates to choose among.")] = 1_000_000,
+    batches: Annotated[
+        str, typer.Option(help="Lists that each member sees in one step.")
+    ] = "1,16,256",
+    tasks: Annotated[int, typer.Option(help="Past tasks to meta-train on.")] = 1000,
+    evaluations: Annotated[int, typer.Option(help="Evaluations of each.")] = 1000,
+    members: Annotated[int, typer.Option(help="Scorers of the ensemble.")] = 10,
+    devices: Annotated[str, typer.Option(help="Without it: cpu, and cuda if there is one.")] = "",
+) -> None:
+    """Time the choice among many candidates, and steps of meta-training by batch.
+
+    Of 16 parameters. On a CPU, seconds are those of one thread of the processor.
+
+    Example:
+
+        dre-bench scale --batches 1,16,256,4096 --tasks 20000
+    """
+    from dre_bench import scale as measured
+
+    for option, number in (
+        ("--candidates", candidates),
+        ("--tasks", tasks),
+        ("--evaluations", evaluations),
+        ("--members", members),
+    ):
+        require(number >= 1, option, number, "at least 1")
+    sizes = numbers("--batches", batches)
+    require(all(size >= 1 for size in sizes), "--batches", batches, "at least 1")
+    chosen = devices.split(",") if devices else measured.devices()
+    for device in chosen:
+        check_device(device)
+    choice = Table("device", "candidates", "score, s", "rank, s", "choose, s", "memory, MB")
+    for device in chosen:
+        timed = measured.scoring(device, candidates, members)
+        seconds = (f"{part:.3f}" for part in timed.seconds)
+        choice.add_row(device, str(candidates), *seconds, f"{timed.memory / 1e6:.0f}")
+    console().print(choice)
+    speeds = Table("device", "batch", "ms a step", "lists/s", "memory, MB")
+    for device in chosen:
+        for row in measured.throughputs(device, sizes, members, tasks, evaluations):
+            step, memory = f"{1e3 * row.step:.1f}", f"{row.memory / 1e6:.0f}"
+            speeds.add_row(device, str(row.n_lists), step, f"{row.lists:.0f}", memory)
+    console().print(speeds)
