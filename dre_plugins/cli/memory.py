@@ -160,7 +160,7 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
 
         dre memory export -o tasks.json
     """
-    from dre_plugins.memory.choices import tasks_of
+    from dre_plugins.memory.selection import tasks_of
     from dre_plugins.transfer.metadata import counted
 
     check_writable(output, METADATA_FILES)
@@ -184,8 +184,8 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
 
         dre memory import sqlite:///studies.db
     """
-    from dre_plugins.memory.choices import tasks_of
     from dre_plugins.memory.records import has_grown, identity_of, import_task
+    from dre_plugins.memory.selection import tasks_of
     from dre_plugins.transfer.metadata import unnumbered
 
     opened, metadata = _memory(folder), load_tasks(tasks)

@@ -1,10 +1,16 @@
 """Which past studies a new one learns from: those that tuned the same parameters, newest first."""
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from dre_plugins.memory.index import Entry, Index
+from dre_plugins.memory.records import digest_of, read_study
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.archive import DAMAGES
+from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.spaces.aliases import roles
 from dre_plugins.transfer.spaces.alignment import matching_names, try_align
 from dre_plugins.transfer.spaces.merging import mergeable
@@ -12,13 +18,16 @@ from dre_plugins.transfer.spaces.prefixes import forms_of
 
 Past = TypeVar("Past")
 
-# Largest number of studies to learn from: each takes time at a suggestion, and more hardly help.
+# Largest number of studies to learn from: each takes time at a suggestion, and 12 helped as much
+# as 30 (lab/2026-11-24-memory-many-studies.md).
 MAX_STUDIES = 30
-# Smallest share of the parameters of the present study that a past one must have.
+# Smallest share of the parameters of the present study that a past one must have: to ask for half
+# of each other's gained nothing (lab/2026-11-24-memory-beginnings.md#overlap-both-ways).
 MIN_OVERLAP = 0.5
-# Fewest trials of a past study, below which its order is mostly noise.
+# Fewest trials of a past study, whose order would be mostly noise; other numbers were not tried.
 MIN_TRIALS = 5
-# Largest number of search spaces that are compared value by value, by most shared names.
+# Largest number of search spaces that are compared value by value, by most shared names: each
+# takes about 2 ms.
 MAX_ALIGNED = 200
 
 
@@ -104,3 +113,35 @@ def words_of(names: Collection[str]) -> set[str]:
     """Return all forms of names by which parameters match, see `align`."""
     forms = set[str]().union(*(forms_of(name) for name in names))
     return forms | {f"role {role}" for role in roles(names)}
+
+
+def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> tuple[MetaDataset, list[Entry]]:
+    """Return studies as past tasks, and those it could use; `skipped` counts the others.
+
+    They are sorted by what was tried in them, so that the same studies, run again with another
+    memory, lead to the same suggestions.
+    """
+    skipped: Counter[str] = Counter()
+    used: list[tuple[Task, Entry]] = []
+    for entry in entries:
+        if len(entry.header.directions) != 1:
+            skipped["study with several objectives"] += 1
+            continue
+        try:
+            study = read_study(entry.files)
+            task = study.task()
+        except (OSError, *DAMAGES) as error:
+            skipped["study that cannot be read"] += 1
+            logger.warning("Study %r of the memory is left out: %s", entry.header.title, error)
+            continue
+        skipped["damaged line"] += study.n_damaged
+        skipped["study without a complete, feasible trial"] += not task.n_complete
+        skipped["study without parameters"] += bool(task.n_complete and not task.space.names)
+        if task.n_complete and task.space.names:
+            differ = bool(task.lists())
+            skipped["study whose trials are all equal"] += not differ
+            if differ:
+                used.append((task, entry))
+    used.sort(key=lambda pair: digest_of([replace(pair[0], name="")]))
+    tasks = [task for task, _ in used]
+    return MetaDataset.of(tasks, source="memory", skipped=+skipped), [entry for _, entry in used]
