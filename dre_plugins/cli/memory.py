@@ -65,11 +65,10 @@ def list_studies(
     name, parameters = whole("name"), whole("parameters")
     table = Table("study", name, "framework", trials, "last trial", parameters)
     for entry in index.entries:
-        names = index.names(entry.space)
-        if set(parameter or ()) <= set(names):
+        if set(parameter or ()) <= entry.domains.keys():
             header = entry.header
             row = (header.study[:8], header.name, header.framework, str(entry.n_trials))
-            table.add_row(*row, _date(entry.last), ", ".join(names))
+            table.add_row(*row, _date(entry.last), ", ".join(entry.domains))
     if index.entries and not table.row_count:
         warn(f"no study has the parameters {parameter}")
     console().print(table)
@@ -228,7 +227,7 @@ def stats(folder: Folder = None) -> None:
         "studies": str(len(entries)),
         "of these, learnt from others": str(len(learners)),
         "trials": str(sum(entry.n_trials for entry in entries)),
-        "search spaces": str(len({entry.space for entry in entries})),
+        "search spaces": str(len({entry.digest for entry in entries})),
         "records": f"{sum(entry.n_bytes for entry in entries) / 1e6:.1f} MB",
         "damaged records": str(len(index.damaged)),
         "first suggestions": _first_suggestions(learners),

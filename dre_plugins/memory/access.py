@@ -113,9 +113,9 @@ class StudyMemory:
 
         Read once, as a first trial may show many parameters that no past study has.
         """
-        index = self._memory.index()
-        digests = {entry.space for entry in usable(index, without=self._header.study)}
-        return set().union(*(words_of(index.names(digest)) for digest in digests))
+        past = usable(self._memory.index(), without=self._header.study)
+        distinct = {entry.digest: entry.domains for entry in past}
+        return set().union(*map(words_of, distinct.values()))
 
     def _chosen_for(self, space: SearchSpace | str) -> PastTasks | None:
         """Return the past studies that were chosen first.

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -36,13 +36,15 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
 
     The present study, whose identity is `without`, does not learn from itself.
     """
-    entries = usable(index, without=without)
-    words, digests = words_of(space.names), dict.fromkeys(entry.space for entry in entries)
-    shared = {digest: len(words & words_of(index.names(digest))) for digest in digests}
+    entries = usable(index, without=without)  # the newest first
+    words, distinct = words_of(space.names), {entry.digest: entry for entry in entries}
+    shared = {digest: len(words & words_of(e.domains)) for digest, e in distinct.items()}
     likely = sorted((digest for digest in shared if shared[digest]), key=lambda d: -shared[d])
-    overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
-    of_entries = [overlaps.get(entry.space, 0.0) for entry in entries]  # the newest first
-    return most_alike(entries, of_entries, lambda entry: index.space(entry.space))
+    overlaps = {
+        digest: overlap(distinct[digest].space(), space) for digest in likely[:MAX_ALIGNED]
+    }
+    of_entries = [overlaps.get(entry.digest, 0.0) for entry in entries]
+    return most_alike(entries, of_entries, Entry.space)
 
 
 def most_alike(
@@ -64,9 +66,9 @@ def newest_with(index: Index, name: str, *, without: str) -> SearchSpace | None:
     A define-by-run study shows one parameter first. The parameters of the newest study with it
     stand in for the others.
     """
-    digests = [*dict.fromkeys(entry.space for entry in usable(index, without=without))]
-    position = first_with([index.names(digest) for digest in digests], name)
-    return None if position is None else index.space(digests[position])
+    entries = [*{entry.digest: entry for entry in usable(index, without=without)}.values()]
+    position = first_with([entry.domains for entry in entries], name)
+    return None if position is None else entries[position].space()
 
 
 def first_with(spaces: Sequence[Collection[str]], name: str) -> int | None:
@@ -89,7 +91,7 @@ def usable(index: Index, *, without: str) -> list[Entry]:
         entry
         for entry in index.entries
         if entry.header.study != without
-        and index.names(entry.space)
+        and entry.domains
         and len(entry.header.directions) == 1
         and entry.n_trials >= MIN_TRIALS
     ]
@@ -109,7 +111,7 @@ def overlap(past: SearchSpace, space: SearchSpace) -> float:
     return n_both / (past.n_parameters + space.n_parameters - n_both)
 
 
-def words_of(names: Collection[str]) -> set[str]:
+def words_of(names: Iterable[str]) -> set[str]:
     """Return all forms of names by which parameters match, see `align`."""
     forms = set[str]().union(*(forms_of(name) for name in names))
     return forms | {f"role {role}" for role in roles(names)}
