@@ -4,8 +4,6 @@ The past studies are chosen once and stored, so that they are the same for all w
 also after a restart, whatever was recorded meanwhile.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
