@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.space import serial
-from dre_plugins.space.activity import Activity
 from dre_plugins.space.base import Array, Domain, Features, Mask, spanned
-from dre_plugins.space.conditions import AnyCondition
+from dre_plugins.space.conditions import Activity, AnyCondition
 from dre_plugins.space.discrete import Constant
 
 # Counting enumerates all joint values of the parents; with more than this, a space counts as never

@@ -27,10 +27,10 @@ from dre_plugins.transfer.spaces.conversion import (
     are_share_and_count,
     conversion,
     difference,
+    layer_links,
     limit_conversion,
     value_units,
 )
-from dre_plugins.transfer.spaces.layers import layer_links
 from dre_plugins.transfer.spaces.prefixes import (
     Change,
     change_of,
