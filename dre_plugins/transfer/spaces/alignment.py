@@ -8,7 +8,7 @@ value.
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,7 @@ class Alignment:
     def report(self) -> str:
         """Return a table of the links, and of the parameters without one."""
         rows = [("in the past", "in this study", "by", "remark")]
-        rows += [(link.target, link.source, link.how, link.note) for link in self.links]
+        rows += [(link.target, link.source, link.how, link.note()) for link in self.links]
         more = {name: f"; {remark}" for name, remark in self.remarks.items()}
         for name, value in self.imputed.items():
             # Rounded, as decoding a unit adds digits.
@@ -206,7 +206,8 @@ def try_align(
         else:
             change = _conversion_by_name(without_learner(name), ours, theirs)
         if change is not None:
-            links.append(Link(name, other, how, change, difference(ours, theirs)))
+            # In words only where they are asked for, which takes as long as the rest of a link.
+            links.append(Link(name, other, how, change, partial(difference, ours, theirs)))
         elif how == "mapping":
             raise ValueError(
                 f"mapping joins {name!r} to {other!r}, but no value of {ours!r} is one of "

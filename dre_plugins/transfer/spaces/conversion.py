@@ -40,7 +40,7 @@ class Link:
     target: str  # its name in the target
     how: str  # how they were matched: "mapping", "name" or "alias"
     change: Callable[..., Array]  # units of the source to units of the target, `[N]` -> `[N]`
-    note: str = ""  # how the two domains differ, in words; empty if they do not
+    note: Callable[[], str]  # says how the two domains differ; empty if they do not
     # further parameters of the source whose units `change` takes before
     extra_sources: tuple[str, ...] = ()
 
@@ -249,7 +249,7 @@ def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> lis
     width, wanted = source["layer width"], theirs[target["layer width"]]
     given, asked = ours[width], shapes(wanted)
     listed = shapes(given)
-    link = partial(Link, width, how="alias", note="a list of layers there or here")
+    link = partial(Link, width, how="alias", note=partial(str, "a list of layers there or here"))
     if listed is not None and _are_widths(wanted):
         return [
             link(target[role], change=partial(by_table, given, table))
