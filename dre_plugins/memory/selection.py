@@ -27,7 +27,7 @@ MIN_OVERLAP = 0.5
 # Fewest trials of a past study, whose order would be mostly noise; other numbers were not tried.
 MIN_TRIALS = 5
 # Largest number of search spaces that are compared value by value, by most shared names: each
-# takes about 2 ms.
+# takes half a millisecond.
 MAX_ALIGNED = 200
 
 

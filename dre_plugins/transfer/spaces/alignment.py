@@ -13,31 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.space.base import Array, Domain
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.aliases import (
-    AMBIGUOUS,
-    LIMITS,
-    SHARES_OR_COUNTS,
-    families,
-    roles,
-)
+from dre_plugins.transfer.spaces import aliases, prefixes
 from dre_plugins.transfer.spaces.conversion import (
     Link,
-    are_share_and_count,
     conversion,
+    conversion_by_name,
     difference,
     layer_links,
-    limit_conversion,
     value_units,
-)
-from dre_plugins.transfer.spaces.prefixes import (
-    Change,
-    change_of,
-    forms_of,
-    normalised,
-    without_learner,
-    without_prefix,
 )
 
 # Unit of the value of a domain with a single value.
@@ -200,11 +185,11 @@ def try_align(
         if name in of_layers or other in of_layers:
             continue
         ours, theirs = source.domains[name], target.domains[other]
-        meaning = change_of(name, other)
+        meaning = prefixes.change_of(name, other)
         if how == "mapping" or meaning is not None:
             change = conversion(ours, theirs, meaning)
         else:
-            change = _conversion_by_name(without_learner(name), ours, theirs)
+            change = conversion_by_name(prefixes.without_learner(name), ours, theirs)
         if change is not None:
             # In words only where they are asked for, which takes as long as the rest of a link.
             links.append(Link(name, other, how, change, partial(difference, ours, theirs)))
@@ -235,16 +220,6 @@ def try_align(
     )
 
 
-def _conversion_by_name(name: str, source: Domain, target: Domain) -> Change | None:
-    """Return the `conversion` of a parameter whose name may say that some values are special."""
-    if name in LIMITS:
-        return limit_conversion(source, target)
-    if name in SHARES_OR_COUNTS and are_share_and_count(source, target):
-        # Clipped to a range of counts, each share would be the fewest, each count the most.
-        return None
-    return conversion(source, target, None)
-
-
 def _shared(
     mapping: Mapping[str, str] | None, source: SearchSpace, target: SearchSpace
 ) -> dict[str, str]:
@@ -261,7 +236,7 @@ def matching_names(
 ) -> dict[str, tuple[str, str]]:
     """Match names by spelling, then by role, each where exactly one on either side fits.
 
-    Ambiguous names (`aliases.AMBIGUOUS`) match if both sides belong to the same families of
+    Ambiguous names (`aliases.is_ambiguous`) match if both sides belong to the same families of
     learners, or if one side is a part of the other, like the first parameters of a define-by-run
     study. If only one side identifies its family, they match if an unambiguous name does: then the
     other side is assumed to be of the same learner. The result has by name of the one side the
@@ -277,14 +252,14 @@ def matching_names(
                 used.add(theirs[key])
 
     def join_all(are_clear: bool, learners: Collection[str] | None) -> None:
-        for form in (str, str.casefold, normalised, without_prefix, without_learner):
+        for form in prefixes.FORMS:
             ours, theirs = _unique(sources, form), _unique(targets, form)
             if are_clear:
-                ours = {key: name for key, name in ours.items() if not forms_of(name) & AMBIGUOUS}
+                ours = {key: name for key, name in ours.items() if not aliases.is_ambiguous(name)}
             join(ours, theirs, "name")
-        join(roles(sources, learners), roles(targets, learners), "alias")
+        join(aliases.roles(sources, learners), aliases.roles(targets, learners), "alias")
 
-    ours, theirs = families(sources), families(targets)
+    ours, theirs = aliases.families(sources), aliases.families(targets)
     is_part = {*sources} <= {*targets} or {*targets} <= {*sources}
     if ours == theirs or is_part:
         join_all(are_clear=False, learners=None)

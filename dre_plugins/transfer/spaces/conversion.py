@@ -19,7 +19,7 @@ from dre_plugins.recommend.trials import number_of
 from dre_plugins.space import Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_integer, is_real, match_key
 from dre_plugins.space.numeric import Number
-from dre_plugins.transfer.spaces.aliases import roles
+from dre_plugins.transfer.spaces.aliases import LIMITS, SHARES_OR_COUNTS, roles
 from dre_plugins.transfer.spaces.prefixes import Change
 
 # Relative tolerance of equal numbers, as a scale may have rounded one of them.
@@ -61,6 +61,16 @@ def conversion(source: Domain, target: Domain, change: Change | None) -> Change 
     return None if np.isnan(table).all() else partial(by_table, source, table)
 
 
+def conversion_by_name(name: str, source: Domain, target: Domain) -> Change | None:
+    """Return the `conversion` of a parameter whose name may say that some values are special."""
+    if name in LIMITS:
+        return _limit_conversion(source, target)
+    if name in SHARES_OR_COUNTS and are_share_and_count(source, target):
+        # Clipped to a range of counts, each share would be the fewest, each count the most.
+        return None
+    return conversion(source, target, None)
+
+
 def are_share_and_count(first: Domain, second: Domain) -> bool:
     """Say whether one domain has shares and the other counts, as `max_features` may be either."""
 
@@ -72,7 +82,7 @@ def are_share_and_count(first: Domain, second: Domain) -> bool:
     return are_of(ours, theirs) or are_of(theirs, ours)
 
 
-def limit_conversion(source: Domain, target: Domain) -> Change | None:
+def _limit_conversion(source: Domain, target: Domain) -> Change | None:
     """Return the `conversion` of limits, of which some words and numbers up to 0 mean "no limit".
 
     That stays if both domains say it, as by None and -1. Otherwise it becomes the highest limit of
