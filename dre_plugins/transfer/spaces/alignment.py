@@ -26,7 +26,7 @@ from dre_plugins.transfer.spaces.conversion import (
 )
 
 # Unit of the value of a domain with a single value.
-_ONLY = 0.5
+_CONSTANT = 0.5
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Alignment:
                 f"of shape {units.shape}; make them with the source's to_units."
             )
         given = dict(zip(self.source.names, units.T, strict=True))
-        constant = np.full(len(units), _ONLY)
+        constant = np.full(len(units), _CONSTANT)
         converted = np.tile(self._fixed, (len(units), 1))
         for link in self.links:
             if link.target not in self.target.constants:
