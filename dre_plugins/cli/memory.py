@@ -65,11 +65,10 @@ def list_studies(
     name, parameters = whole("name"), whole("parameters")
     table = Table("study", name, "framework", trials, "last trial", parameters)
     for entry in index.entries:
-        names = index.names(entry.space)
-        if set(parameter or ()) <= set(names):
+        if set(parameter or ()) <= entry.domains.keys():
             header = entry.header
             row = (header.study[:8], header.name, header.framework, str(entry.n_trials))
-            table.add_row(*row, _date(entry.last), ", ".join(names))
+            table.add_row(*row, _date(entry.last), ", ".join(entry.domains))
     if index.entries and not table.row_count:
         warn(f"no study has the parameters {parameter}")
     console().print(table)
@@ -160,7 +159,7 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
 
         dre memory export -o tasks.json
     """
-    from dre_plugins.memory.choices import tasks_of
+    from dre_plugins.memory.selection import tasks_of
     from dre_plugins.transfer.metadata import counted
 
     check_writable(output, METADATA_FILES)
@@ -184,8 +183,8 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
 
         dre memory import sqlite:///studies.db
     """
-    from dre_plugins.memory.choices import tasks_of
     from dre_plugins.memory.records import has_grown, identity_of, import_task
+    from dre_plugins.memory.selection import tasks_of
     from dre_plugins.transfer.metadata import unnumbered
 
     opened, metadata = _memory(folder), load_tasks(tasks)
@@ -228,7 +227,7 @@ def stats(folder: Folder = None) -> None:
         "studies": str(len(entries)),
         "of these, learnt from others": str(len(learners)),
         "trials": str(sum(entry.n_trials for entry in entries)),
-        "search spaces": str(len({entry.space for entry in entries})),
+        "search spaces": str(len({entry.digest for entry in entries})),
         "records": f"{sum(entry.n_bytes for entry in entries) / 1e6:.1f} MB",
         "damaged records": str(len(index.damaged)),
         "first suggestions": _first_suggestions(learners),

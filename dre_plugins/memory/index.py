@@ -8,10 +8,9 @@ two writers the later one wins.
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +30,23 @@ class Entry:
 
     header: Header
     files: tuple[Path, ...]  # its records
-    space: str  # digest of its parameters, see `Index.space`
+    domains: Mapping[str, Any]  # its parameters by name, as `SearchSpace.to_dict` has them
+    digest: str  # of the parameters
     n_trials: int  # number of ended trials
     last: float  # time when the last one ended, in seconds since 1970
     n_bytes: int  # size of its records
+
+    def space(self) -> SearchSpace:
+        """Return the parameters as a search space without conditions."""
+        return SearchSpace.from_dict({"domains": self.domains, "conditions": [], "optional": []})
+
+
+@dataclass(frozen=True)
+class Index:
+    """Hold what is known of the records in a folder."""
+
+    entries: list[Entry]  # the studies, the one that has changed last first
+    damaged: list[str]  # names of the records that cannot be read; an empty one is being begun
 
 
 class _IndexedRecord(NamedTuple):
@@ -43,42 +55,6 @@ class _IndexedRecord(NamedTuple):
     size: int  # in bytes
     changed: int | None  # time of the last change in nanoseconds; None: it must be read again
     summary: dict[str, Any] | None  # see `_summary`; None: it cannot be read
-
-
-class Index:
-    """Hold what is known of each record in a folder, by its name."""
-
-    def __init__(self, folder: Path, records: Mapping[str, _IndexedRecord]) -> None:
-        self._folder = folder
-        self._records = records
-        summaries = _summaries(records.values())
-        self._spaces = {summary["space"]: summary["domains"] for summary in summaries}
-
-    @property
-    def damaged(self) -> list[str]:
-        """Return the names of the records that cannot be read; an empty one is being begun."""
-        records = self._records.items()
-        return [name for name, record in records if record.summary is None and record.size]
-
-    @cached_property
-    def entries(self) -> list[Entry]:
-        """Return the studies, the one that has changed last first."""
-        studies: dict[str, dict[Path, _IndexedRecord]] = {}
-        for name, record in sorted(self._records.items()):
-            if record.summary is not None:
-                study = record.summary["header"]["study"]
-                studies.setdefault(study, {})[self._folder / name] = record
-        entries = [_entry(records) for records in studies.values()]
-        return sorted(entries, key=lambda entry: (-entry.last, entry.header.study))
-
-    def names(self, digest: str) -> list[str]:
-        """Return the names of the parameters of a search space."""
-        return list(self._spaces[digest])
-
-    def space(self, digest: str) -> SearchSpace:
-        """Return the parameters of a search space, without conditions."""
-        domains = self._spaces[digest]
-        return SearchSpace.from_dict({"domains": domains, "conditions": [], "optional": []})
 
 
 def read_index(folder: Path, path: Path) -> Index:
@@ -99,7 +75,14 @@ def read_index(folder: Path, path: Path) -> Index:
         # Without it, the records are only read again: on a full disk, or one that is read only.
         with suppress(OSError), atomic_write(path) as unfinished:
             unfinished.write_bytes(_head(content) + content)
-    return Index(folder, records)
+    studies: dict[str, dict[Path, tuple[int, dict[str, Any]]]] = {}
+    for name, (size, _, summary) in records.items():
+        if summary is not None:
+            studies.setdefault(summary["header"]["study"], {})[folder / name] = size, summary
+    entries = [_entry(of_study) for of_study in studies.values()]
+    entries.sort(key=lambda entry: (-entry.last, entry.header.study))
+    damaged = [name for name, record in records.items() if record.summary is None and record.size]
+    return Index(entries, damaged)
 
 
 def _files(folder: Path) -> Iterator[tuple[str, int, int]]:
@@ -170,22 +153,19 @@ def _last(rows: list[bytes], header: Header) -> float:
     return float(header.began)
 
 
-def _entry(records: Mapping[Path, _IndexedRecord]) -> Entry:
-    """Return the entry of a study, of which all records have a summary."""
-    summaries = _summaries(records.values())
+def _entry(records: Mapping[Path, tuple[int, dict[str, Any]]]) -> Entry:
+    """Return the entry of a study, from the size and the summary of each of its records."""
+    summaries = [summary for _, summary in records.values()]
     # A process whose trials had no parameters says nothing about those of the study.
     newest = max(summaries, key=lambda summary: (bool(summary["domains"]), summary["last"]))
     oldest = min(summaries, key=lambda summary: summary["header"]["began"])
     return Entry(
         header=Header.from_dict(oldest["header"]),
         files=tuple(records),
-        space=newest["space"],
+        domains=newest["domains"],
+        digest=newest["space"],
         # A trial that was recorded again, as after a restart, counts once.
         n_trials=len(set().union(*(summary["trials"] for summary in summaries))),
         last=max(summary["last"] for summary in summaries),
-        n_bytes=sum(record.size for record in records.values()),
+        n_bytes=sum(size for size, _ in records.values()),
     )
-
-
-def _summaries(records: Iterable[_IndexedRecord]) -> list[dict[str, Any]]:
-    return [record.summary for record in records if record.summary is not None]

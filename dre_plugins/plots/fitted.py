@@ -4,8 +4,6 @@ Use it within `engine.runtime.isolated`, which protects the user's torch setting
 docs/architecture.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias

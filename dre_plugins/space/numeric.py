@@ -98,9 +98,8 @@ class _Numeric(Domain):
 
     @property
     def is_binned(self) -> bool:
-        if self._grid is None:
-            return False
-        return not self._is_linear or self._grid.n <= _MAX_EQUAL_BINS
+        n = self.n_values
+        return n is not None and (not self._is_linear or n <= _MAX_EQUAL_BINS)
 
     def contains(self, value: object) -> bool:
         if not ranges.is_finite(value):

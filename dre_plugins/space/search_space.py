@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from itertools import compress
+from itertools import accumulate, compress
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from dre_plugins.space import serial
-from dre_plugins.space.activity import Activity
 from dre_plugins.space.base import Array, Domain, Features, Mask, spanned
-from dre_plugins.space.conditions import AnyCondition
+from dre_plugins.space.conditions import Activity, AnyCondition
 from dre_plugins.space.discrete import Constant
 
 # Counting enumerates all joint values of the parents; with more than this, a space counts as never
@@ -73,7 +73,10 @@ class SearchSpace:
         self._activity = Activity(self.domains, self.conditions)
         conditional = {condition.child for condition in self.conditions}
         self._flagged = [name in conditional or name in self.optional for name in self.names]
-        self._slices = self._feature_slices()
+        widths = [domain.n_features for domain in self._searched]
+        starts = accumulate(map(add, widths, self._flagged), initial=0)
+        # The columns of each parameter's features, its flag excluded.
+        self._slices = [slice(start, start + n) for start, n in zip(starts, widths, strict=False)]
 
     # ---- sizes and names
 
@@ -90,22 +93,14 @@ class SearchSpace:
     @cached_property
     def continuous(self) -> dict[int, int]:
         """Return the feature of each parameter without bins, whose value is the coordinate."""
-        return {
-            column: place.start
-            for column, (domain, place) in enumerate(
-                zip(self._searched, self._slices, strict=True)
-            )
-            if not domain.is_binned
-        }
+        places = enumerate(zip(self._searched, self._slices, strict=True))
+        return {column: place.start for column, (domain, place) in places if not domain.is_binned}
 
     @cached_property
     def category_features(self) -> tuple[slice, ...]:
         """Return the features of each categorical parameter, activity flags excluded."""
-        return tuple(
-            place
-            for domain, place in zip(self._searched, self._slices, strict=True)
-            if domain.is_binned and not domain.is_ordered
-        )
+        places = zip(self._searched, self._slices, strict=True)
+        return tuple(place for domain, place in places if not domain.is_ordered)
 
     def feature_columns(self, names: Collection[str]) -> list[int]:
         """Return the columns of the features of some parameters, activity flags included."""
@@ -118,18 +113,14 @@ class SearchSpace:
     @cached_property
     def n_configurations(self) -> int | None:
         """Return the number of distinct configurations, or None if there are too many to count."""
-        if any(
-            domain.n_values is None or domain.n_values > _MAX_COUNT for domain in self._searched
-        ):
+        n_values = [domain.n_values for domain in self._searched]
+        if any(n is None or n > _MAX_COUNT for n in n_values):
             return None
         parents = sorted({rule.parent for rule in self._activity.rules})
         rows = self.assignments(_MAX_PARENT_ROWS, parents)
         if rows is None:
             return None
-        sizes = [
-            1.0 if column in parents else float(domain.n_values or 1)
-            for column, domain in enumerate(self._searched)
-        ]
+        sizes = [1.0 if column in parents else float(n or 1) for column, n in enumerate(n_values)]
         with np.errstate(over="ignore"):
             total = np.where(self._activity.of(rows), np.array(sizes), 1.0).prod(axis=1).sum()
         return int(total) if total <= _MAX_COUNT else None
@@ -138,11 +129,7 @@ class SearchSpace:
     def choices(self) -> tuple[int, ...]:
         """Return the columns of categorical parameters on which others depend."""
         parents = {rule.parent for rule in self._activity.rules if rule.parent != rule.child}
-        return tuple(
-            column
-            for column in sorted(parents)
-            if self._searched[column].is_binned and not self._searched[column].is_ordered
-        )
+        return tuple(column for column in sorted(parents) if not self._searched[column].is_ordered)
 
     def leading_to(self, column: int, place: float, examples: Array) -> Array:
         """Return coordinates `[P]` of a parameter and of those that make it active, NaN elsewhere.
@@ -333,11 +320,3 @@ class SearchSpace:
             [serial.from_dict(condition) for condition in state["conditions"]],
             state["optional"],
         )
-
-    def _feature_slices(self) -> list[slice]:
-        """Return the columns of each parameter's features, its flag excluded."""
-        slices, start = [], 0
-        for domain, flagged in zip(self._searched, self._flagged, strict=True):
-            slices.append(slice(start, start + domain.n_features))
-            start += domain.n_features + flagged
-        return slices

@@ -11,7 +11,7 @@ query, `S` largest support; see docs/architecture.md.
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 
 import torch
@@ -29,15 +29,7 @@ from dre_plugins.transfer.training_state import MetaTrainingSettings, Progress, 
 
 LossOfBatch = Callable[[Parameters, Batch], Tensor]
 
-__all__ = ["MetaTrained", "MetaTrainingSettings", "Progress", "meta_train"]
-
-
-@dataclass(frozen=True, slots=True)
-class MetaTrained:
-    """Hold the outcome of a meta-training."""
-
-    parameters: Parameters  # weights of the smallest validation loss, on the CPU
-    history: tuple[Progress, ...]  # one entry for each validation
+__all__ = ["MetaTrainingSettings", "Progress", "meta_train"]
 
 
 def meta_train(
@@ -52,12 +44,12 @@ def meta_train(
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
-) -> MetaTrained:
-    """Meta-train an ensemble (Algorithm 1).
+) -> TrainingState:
+    """Meta-train an ensemble (Algorithm 1) and return its last state, with the best weights.
 
     Args:
         validation: Lists of other tasks, of which at most `MAX_VALIDATION` are used; the weights
-            that rank them best are returned. None returns the last weights.
+            that rank them best are returned, on the CPU. None returns the last weights.
         seed: Seed of weights and draws; equal seeds give equal weights on the same machine.
         checkpoint: File to which the state of the training is written at every validation.
         resume: Whether to continue from that file if it exists, with the same result in the end.
@@ -81,8 +73,8 @@ def meta_train(
             if on_progress is not None:
                 on_progress(progress)
         best = state.best if validation is not None and state.best else state.parameters
-        parameters = {name: value.detach().cpu().clone() for name, value in best.items()}
-    return MetaTrained(parameters, tuple(state.history))
+        state.parameters = {name: value.detach().cpu().clone() for name, value in best.items()}
+    return state
 
 
 def _initial_state(

@@ -30,13 +30,10 @@ from dre_plugins.space.base import SLACK, Array, Mask
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.archive import MetadataError
 
-__all__ = ["EMPTY", "MetaDataset", "MetadataError", "Task"]
+__all__ = ["MetaDataset", "MetadataError", "Task"]
 
 FORMAT = "dre-plugins/metadata"
 VERSION = 1
-
-# Why `MetaDataset.of` leaves a task out.
-EMPTY = "empty study"
 
 _MAX_LISTED = 10  # tasks in a summary
 
@@ -207,7 +204,7 @@ class MetaDataset:
         """
         tasks = list(tasks)
         n_empty = sum(len(task) == 0 for task in tasks)
-        counted = Counter(skipped or {}) + Counter({EMPTY: n_empty})
+        counted = Counter(skipped or {}) + Counter({"empty study": n_empty})
         kept = _numbered(task for task in tasks if len(task))
         return cls(kept, source, licence, dict(counted))
 

@@ -27,7 +27,8 @@ from dre_plugins.transfer.spaces.merging import unify_names, union_of
 
 # Most tasks of a metadata set that are read: with so many, a suggestion takes half a second.
 MAX_TASKS = 100
-# Most trials that are read of a past task: the best and a spread of the others.
+# Most trials that are read of a past task: the best and a spread of the others
+# (lab/2026-11-29-transfer-acquisition.md).
 MAX_TRIALS = 64
 # Best trials of each past task among the first candidates.
 N_BEST = 8

@@ -139,7 +139,7 @@ class Prior(PriorContent, KnownSpace):
         alignment = self.align(space)
         # Parameters whose domains differ also have features of the study's domain. So values that
         # the prior cannot tell apart, such as categories that it lacks, can be learnt.
-        changed = {link.source for link in alignment.links if link.note}
+        changed = {link.source for link in alignment.links if link.note()}
         extra = space.feature_columns(changed | set(alignment.ignored))
         return AlignedPrior(
             self.ensemble.with_extra_features(len(extra)),

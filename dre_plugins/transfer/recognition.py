@@ -23,6 +23,7 @@ from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, w
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
+# What these recognise in 330 spaces of public code: lab/2026-11-26-public-spaces.md#recognition.
 THRESHOLD = 3.0
 MARGIN = 1.0
 # Unless a prefix names the learner, a space must have at least this many of its parameters, and

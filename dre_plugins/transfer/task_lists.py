@@ -28,7 +28,8 @@ from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import try_align
 from dre_plugins.transfer.training_state import MetaTrainingSettings, TrainingState
 
-# Steps between shuffles. Slices of a shuffled list are distinct entries; no draw needs a sort.
+# Steps between shuffles. Slices of a shuffled list are distinct entries; no draw needs a sort
+# (lab/2026-11-23-decisions.md).
 RESHUFFLE = 50
 # Validation draws this many times from each list, with supports of these shares of the largest.
 VALIDATION_SHARES = (0.0, 0.1, 0.4, 1.0)

@@ -184,16 +184,13 @@ def metadata_of_beliefs(
 
 
 @contextmanager
-def _bar(is_shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+def _bar(is_shown: bool) -> Iterator[Callable[[Progress], None]]:
     """Show a progress bar with losses and the time left, on a terminal only."""
-    if not is_shown:
-        yield None
-        return
     from rich.console import Console
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
-    with Bar(console=console, disable=not console.is_terminal) as bar:
+    with Bar(console=console, disable=not (is_shown and console.is_terminal)) as bar:
         task = bar.add_task("meta-training", total=None)
 
         def show(progress: Progress) -> None:

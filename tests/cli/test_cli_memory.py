@@ -7,7 +7,7 @@ import pytest
 from remembered import SPACE, files_of, header, loss, tune, write_study
 
 from dre_plugins import Memory, MetaDataset
-from dre_plugins.memory import choices, records
+from dre_plugins.memory import records, selection
 from dre_plugins.memory.records import Recorder
 from dre_plugins.memory.selection import MAX_STUDIES
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -149,8 +149,8 @@ def test_what_is_imported_twice_is_recorded_once(dre, memory, tmp_path, monkeypa
     assert "Recorded 3 of 6" in words(dre("memory", "import", tasks, tasks, "--memory", other))
     dre("memory", "export", "-o", again, "--memory", other)
     assert "Recorded 0 of 3" in words(dre("memory", "import", again, "--memory", other))
-    read = Mock(wraps=choices.read_study)
-    monkeypatch.setattr(choices, "read_study", read)
+    read = Mock(wraps=selection.read_study)
+    monkeypatch.setattr(selection, "read_study", read)
     dre("memory", "export", "iris", "-o", again)
     assert "Recorded 0 of 1" in words(dre("memory", "import", again))
     assert read.call_count == 2  # once for the file: no study of another name is read

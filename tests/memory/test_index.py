@@ -36,7 +36,7 @@ def test_entries_say_what_was_tuned(memory):
     newest, oldest = memory.index().entries
     assert (newest.header.name, newest.n_trials) == ("second", 9)
     assert (oldest.header.name, oldest.n_trials) == ("first", 7)
-    assert memory.index().space(newest.space) == SPACE
+    assert newest.space() == SPACE
     assert newest.n_bytes == files_of(memory)[1].stat().st_size
     assert oldest.last <= newest.last <= time.time()
 
@@ -74,10 +74,10 @@ def test_a_trial_that_was_recorded_again_counts_once(memory):
 )
 def test_a_damaged_index_is_made_anew(memory, whole, content):
     write_study(memory, "a")
-    old = memory.index()
+    memory.index()
     path = memory.path / "index.json"
     path.write_bytes(re.sub(whole, content, path.read_bytes(), count=1))
-    assert memory.index().space(old.entries[0].space) == SPACE
+    assert memory.index().entries[0].space() == SPACE
     assert names(memory) == ["a"]
     assert json.loads(path.read_bytes().splitlines()[1])
 

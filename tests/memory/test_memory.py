@@ -10,20 +10,19 @@ import numpy as np
 import pytest
 from processes import run_together
 from remembered import (
-    LOGGER,
     SPACE,
     configurations,
     continued,
     files_of,
     header,
     loss,
+    memory_of,
     tune,
     write_studies,
     write_study,
 )
 
 from dre_plugins import AskTell, Memory
-from dre_plugins.memory import choices
 from dre_plugins.memory.records import read_study
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space import Categorical, Float, SearchSpace
@@ -187,13 +186,13 @@ def test_processes_that_begin_at_once_have_the_same(memory):
 
 
 def _past_of(path):
-    past = choices.past_tasks_for(Memory(path), "study", SPACE, LOGGER)
+    past = memory_of("study", Memory(path)).past_tasks_for(SPACE)
     return b"".join(task.best.tobytes() for task in past.tasks_on(SPACE))
 
 
 def test_workers_of_a_study_keep_to_what_was_chosen_first(memory):
     def chosen(study):
-        past = choices.past_tasks_for(memory, study, SPACE, LOGGER)
+        past = memory_of(study, memory).past_tasks_for(SPACE)
         return sorted(task.name[0] for task in past.tasks)
 
     write_study(memory, "a", 20)
@@ -215,10 +214,10 @@ def test_the_same_studies_in_another_memory_teach_the_same(tmp_path):
 
 
 def test_a_study_that_began_with_nothing_goes_on_with_nothing(memory):
-    assert choices.past_tasks_for(memory, "study", SPACE, LOGGER) is None
+    assert memory_of("study", memory).past_tasks_for(SPACE) is None
     write_study(memory, "a", 20)
-    assert choices.past_tasks_for(memory, "study", SPACE, LOGGER) is None
-    assert choices.past_tasks_for(memory, "study", "lr", LOGGER) is not None  # other parameters
+    assert memory_of("study", memory).past_tasks_for(SPACE) is None
+    assert memory_of("study", memory).past_tasks_for("lr") is not None  # other parameters
 
 
 def test_old_tasks_are_deleted_and_not_what_another_worker_is_writing(memory, monkeypatch):

@@ -50,12 +50,16 @@ def optimize(n_trials: int, *, name="present", seed=0, storage=None, sampler=Non
     return optimized(sampler, objective, n_trials, **of_study)
 
 
+def memory_of(study: str, memory: Memory) -> StudyMemory:
+    return StudyMemory(memory, header(study, study), stats=Counter(), logger=LOGGER)
+
+
 def write_study(
     memory: Memory, study: str, n_trials: int = 12, space: SearchSpace = SPACE, sign: float = 1.0
 ) -> None:
     """Record random trials of the same loss, or of its mirror image."""
     rng = np.random.default_rng(sum(map(ord, study)))
-    remembered = StudyMemory(memory, header(study, study), stats=Counter(), logger=LOGGER)
+    remembered = memory_of(study, memory)
     for number in range(n_trials):
         drawn = space.to_configuration(rng.random(space.n_parameters))
         value = loss(drawn) if space is SPACE else float(number)

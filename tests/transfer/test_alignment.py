@@ -65,7 +65,7 @@ class TestRealSpace:
         units = drawn(XGBOOST)
         units[:, 1] += 0.7  # observed beyond a range that was narrowed since
         np.testing.assert_array_equal(alignment.convert(units), units)
-        assert all(link.note == "" for link in alignment.links)
+        assert all(link.note() == "" for link in alignment.links)
 
     def test_thousands_of_candidates_take_milliseconds(self) -> None:
         target = changed(XGBOOST, **VARIANTS["linear for log"], **VARIANTS["steps"])

@@ -128,7 +128,7 @@ class TestConstants:
         target = SearchSpace({"batch": Constant(32), "x": Float(0, 1), "seed": Constant(1)})
         alignment = aligned(source, target)
         assert (alignment.missing, alignment.ignored) == ((), ())
-        assert alignment.links[0].note == "constant 32 in the past, integer 1 … 64 in this study"
+        assert alignment.links[0].note() == "constant 32 in the past, integer 1 … 64 in this study"
         assert alignment.convert(drawn(source)).shape == (200, 1)
 
 

@@ -18,13 +18,9 @@ from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import LOSS_NAMES, FittingError
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.transfer import meta_training
-from dre_plugins.transfer.meta_training import (
-    MetaTrained,
-    MetaTrainingSettings,
-    Progress,
-    meta_train,
-)
+from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.task_lists import TaskLists, validation_batch
+from dre_plugins.transfer.training_state import TrainingState
 
 
 def family(n_tasks: int = 20, seed: int = 0, n: int = 40) -> TaskLists:
@@ -35,7 +31,7 @@ def family(n_tasks: int = 20, seed: int = 0, n: int = 40) -> TaskLists:
     return padded(list(x), list(-((x[..., 0] - optima) ** 2)))
 
 
-def small_train(seed: int = 0, **changes) -> MetaTrained:
+def small_train(seed: int = 0, **changes) -> TrainingState:
     return meta_train(family(), family(20, seed=1), SCORER, replace(QUICK, **changes), seed=seed)
 
 
@@ -45,7 +41,7 @@ def assert_equal(first: Parameters, second: Parameters) -> None:
         assert torch.equal(value, second[name]), name
 
 
-def ensemble_of(trained: MetaTrained, scorer: ScorerSettings = SCORER) -> DeepRankingEnsemble:
+def ensemble_of(trained: TrainingState, scorer: ScorerSettings = SCORER) -> DeepRankingEnsemble:
     return DeepRankingEnsemble(scorer, 1, trained.parameters)
 
 
@@ -145,7 +141,7 @@ def test_without_validation_the_last_weights_are_returned() -> None:
     settings = replace(QUICK, n_steps=50)
     trained = meta_train(family(), None, SCORER, settings, seed=0, on_progress=seen.append)
     assert [entry.step for entry in trained.history] == [20, 40, 50]
-    assert trained.history == tuple(seen)
+    assert trained.history == seen
     assert all(entry.validation_loss == entry.loss for entry in seen)
     longer = meta_train(family(), None, SCORER, replace(settings, patience=1), seed=0)
     assert_equal(trained.parameters, longer.parameters)

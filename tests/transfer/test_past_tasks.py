@@ -9,7 +9,7 @@ import pytest
 from small_priors import DOMAINS, SPACE, metadata, task
 
 from dre_plugins import AskTell
-from dre_plugins.memory import access
+from dre_plugins.memory.access import StudyMemory
 from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 from dre_plugins.transfer import past_tasks
@@ -178,7 +178,7 @@ KINDS = {
 @pytest.mark.parametrize("tasks", [*([kind] for kind in KINDS), [*KINDS]], ids=" ".join)
 def test_whatever_past_tasks_hold_no_suggestion_falls_back(tasks, tmp_path, monkeypatch) -> None:
     given = PastTasks([KINDS[kind] for kind in tasks])
-    monkeypatch.setattr(access, "past_tasks_for", lambda *_: given)
+    monkeypatch.setattr(StudyMemory, "_chosen_for", lambda *_: given)
     study = AskTell(SPACE, direction="maximize", seed=0, memory=tmp_path)
     for number in range(6):
         asked, configuration = study.ask()

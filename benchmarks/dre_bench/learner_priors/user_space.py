@@ -11,7 +11,7 @@ import numpy as np
 from dre_bench.learner_evaluations.parameters import Configuration
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
 from dre_plugins.space import Domain
-from dre_plugins.transfer.spaces.layers import shapes
+from dre_plugins.transfer.spaces.conversion import shapes
 from dre_plugins.transfer.spaces.prefixes import change_of
 
 BOTH = (CLASSIFICATION, REGRESSION)

@@ -147,9 +147,15 @@ FAMILY_OF: Mapping[str | None, str] = {
     "svm": "svm",
 }
 
-# Words that one family of learners uses for one thing and another family for something else;
-# ``gamma`` is a penalty of boosted trees and the width of a kernel of support vectors.
-AMBIGUOUS: frozenset[str] = frozenset().union(*(role.words for role in ROLES.values()))
+_AMBIGUOUS = frozenset[str]().union(*(role.words for role in ROLES.values()))
+
+
+def is_ambiguous(name: str) -> bool:
+    """Return whether one family of learners uses a word for one thing, another for something else.
+
+    ``gamma`` is a penalty of boosted trees and the width of a kernel of support vectors.
+    """
+    return not _AMBIGUOUS.isdisjoint(forms_of(name))
 
 
 def families(names: Iterable[str]) -> frozenset[str]:

@@ -8,40 +8,25 @@ value.
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from dre_plugins.space.base import Array, Domain
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.aliases import (
-    AMBIGUOUS,
-    LIMITS,
-    SHARES_OR_COUNTS,
-    families,
-    roles,
-)
+from dre_plugins.transfer.spaces import aliases, prefixes
 from dre_plugins.transfer.spaces.conversion import (
     Link,
-    are_share_and_count,
     conversion,
+    conversion_by_name,
     difference,
-    limit_conversion,
+    layer_links,
     value_units,
-)
-from dre_plugins.transfer.spaces.layers import layer_links
-from dre_plugins.transfer.spaces.prefixes import (
-    Change,
-    change_of,
-    forms_of,
-    normalised,
-    without_learner,
-    without_prefix,
 )
 
 # Unit of the value of a domain with a single value.
-_ONLY = 0.5
+_CONSTANT = 0.5
 
 
 @dataclass(frozen=True)
@@ -73,7 +58,7 @@ class Alignment:
                 f"of shape {units.shape}; make them with the source's to_units."
             )
         given = dict(zip(self.source.names, units.T, strict=True))
-        constant = np.full(len(units), _ONLY)
+        constant = np.full(len(units), _CONSTANT)
         converted = np.tile(self._fixed, (len(units), 1))
         for link in self.links:
             if link.target not in self.target.constants:
@@ -104,7 +89,7 @@ class Alignment:
     def report(self) -> str:
         """Return a table of the links, and of the parameters without one."""
         rows = [("in the past", "in this study", "by", "remark")]
-        rows += [(link.target, link.source, link.how, link.note) for link in self.links]
+        rows += [(link.target, link.source, link.how, link.note()) for link in self.links]
         more = {name: f"; {remark}" for name, remark in self.remarks.items()}
         for name, value in self.imputed.items():
             # Rounded, as decoding a unit adds digits.
@@ -200,13 +185,14 @@ def try_align(
         if name in of_layers or other in of_layers:
             continue
         ours, theirs = source.domains[name], target.domains[other]
-        meaning = change_of(name, other)
+        meaning = prefixes.change_of(name, other)
         if how == "mapping" or meaning is not None:
             change = conversion(ours, theirs, meaning)
         else:
-            change = _conversion_by_name(without_learner(name), ours, theirs)
+            change = conversion_by_name(prefixes.without_learner(name), ours, theirs)
         if change is not None:
-            links.append(Link(name, other, how, change, difference(ours, theirs)))
+            # In words only where they are asked for, which takes as long as the rest of a link.
+            links.append(Link(name, other, how, change, partial(difference, ours, theirs)))
         elif how == "mapping":
             raise ValueError(
                 f"mapping joins {name!r} to {other!r}, but no value of {ours!r} is one of "
@@ -234,16 +220,6 @@ def try_align(
     )
 
 
-def _conversion_by_name(name: str, source: Domain, target: Domain) -> Change | None:
-    """Return the `conversion` of a parameter whose name may say that some values are special."""
-    if name in LIMITS:
-        return limit_conversion(source, target)
-    if name in SHARES_OR_COUNTS and are_share_and_count(source, target):
-        # Clipped to a range of counts, each share would be the fewest, each count the most.
-        return None
-    return conversion(source, target, None)
-
-
 def _shared(
     mapping: Mapping[str, str] | None, source: SearchSpace, target: SearchSpace
 ) -> dict[str, str]:
@@ -260,7 +236,7 @@ def matching_names(
 ) -> dict[str, tuple[str, str]]:
     """Match names by spelling, then by role, each where exactly one on either side fits.
 
-    Ambiguous names (`aliases.AMBIGUOUS`) match if both sides belong to the same families of
+    Ambiguous names (`aliases.is_ambiguous`) match if both sides belong to the same families of
     learners, or if one side is a part of the other, like the first parameters of a define-by-run
     study. If only one side identifies its family, they match if an unambiguous name does: then the
     other side is assumed to be of the same learner. The result has by name of the one side the
@@ -276,14 +252,14 @@ def matching_names(
                 used.add(theirs[key])
 
     def join_all(are_clear: bool, learners: Collection[str] | None) -> None:
-        for form in (str, str.casefold, normalised, without_prefix, without_learner):
+        for form in prefixes.FORMS:
             ours, theirs = _unique(sources, form), _unique(targets, form)
             if are_clear:
-                ours = {key: name for key, name in ours.items() if not forms_of(name) & AMBIGUOUS}
+                ours = {key: name for key, name in ours.items() if not aliases.is_ambiguous(name)}
             join(ours, theirs, "name")
-        join(roles(sources, learners), roles(targets, learners), "alias")
+        join(aliases.roles(sources, learners), aliases.roles(targets, learners), "alias")
 
-    ours, theirs = families(sources), families(targets)
+    ours, theirs = aliases.families(sources), aliases.families(targets)
     is_part = {*sources} <= {*targets} or {*targets} <= {*sources}
     if ours == theirs or is_part:
         join_all(are_clear=False, learners=None)

@@ -5,8 +5,9 @@ operations. NaN means "no value here" and stays; a value that the other domain l
 """
 
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -18,6 +19,7 @@ from dre_plugins.recommend.trials import number_of
 from dre_plugins.space import Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_integer, is_real, match_key
 from dre_plugins.space.numeric import Number
+from dre_plugins.transfer.spaces.aliases import LIMITS, SHARES_OR_COUNTS, roles
 from dre_plugins.transfer.spaces.prefixes import Change
 
 # Relative tolerance of equal numbers, as a scale may have rounded one of them.
@@ -26,6 +28,8 @@ _SAME_NUMBER = 1e-9
 MOST_LISTED = 12
 # Words for no limit, as `_plain` spells them.
 _NO_LIMIT = frozenset({"none", "null", "unlimited", "inf"})
+# The width of a layer in the text of a list of layers.
+_WIDTH = re.compile(r"[1-9]\d*")
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Link:
     target: str  # its name in the target
     how: str  # how they were matched: "mapping", "name" or "alias"
     change: Callable[..., Array]  # units of the source to units of the target, `[N]` -> `[N]`
-    note: str = ""  # how the two domains differ, in words; empty if they do not
+    note: Callable[[], str]  # says how the two domains differ; empty if they do not
     # further parameters of the source whose units `change` takes before
     extra_sources: tuple[str, ...] = ()
 
@@ -57,6 +61,16 @@ def conversion(source: Domain, target: Domain, change: Change | None) -> Change 
     return None if np.isnan(table).all() else partial(by_table, source, table)
 
 
+def conversion_by_name(name: str, source: Domain, target: Domain) -> Change | None:
+    """Return the `conversion` of a parameter whose name may say that some values are special."""
+    if name in LIMITS:
+        return _limit_conversion(source, target)
+    if name in SHARES_OR_COUNTS and are_share_and_count(source, target):
+        # Clipped to a range of counts, each share would be the fewest, each count the most.
+        return None
+    return conversion(source, target, None)
+
+
 def are_share_and_count(first: Domain, second: Domain) -> bool:
     """Say whether one domain has shares and the other counts, as `max_features` may be either."""
 
@@ -68,7 +82,7 @@ def are_share_and_count(first: Domain, second: Domain) -> bool:
     return are_of(ours, theirs) or are_of(theirs, ours)
 
 
-def limit_conversion(source: Domain, target: Domain) -> Change | None:
+def _limit_conversion(source: Domain, target: Domain) -> Change | None:
     """Return the `conversion` of limits, of which some words and numbers up to 0 mean "no limit".
 
     That stays if both domains say it, as by None and -1. Otherwise it becomes the highest limit of
@@ -215,6 +229,67 @@ def _plain(value: Any) -> Hashable:
     if isinstance(value, (list, tuple)):
         return tuple(_plain(item) for item in value)
     return str(value).strip().casefold()
+
+
+# ---- hidden layers as a list of widths, as scikit-learn has them, and as their number and width
+
+
+def shapes(domain: Domain) -> Array | None:
+    """Return the number and the mean width of the layers of each choice `[n, 2]`.
+
+    None if the choices are plain numbers, or say nothing of layers.
+
+    >>> from dre_plugins.space import Categorical
+    >>> shapes(Categorical(("(100,)", "64, 32"))).tolist()
+    [[1.0, 100.0], [2.0, 48.0]]
+    """
+    if _are_widths(domain):
+        return None
+    layers = [[*map(float, _WIDTH.findall(str(value)))] for value in domain.all_values()]
+    if not all(layers):
+        return None
+    return np.array([(len(widths), np.mean(widths)) for widths in layers])
+
+
+def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> list[Link]:
+    """Return the links of layers: a list in one space, their number and width in the other."""
+    source, target = roles(ours), roles(theirs)
+    if "layer width" not in source or "layer width" not in target:
+        return []
+    width, wanted = source["layer width"], theirs[target["layer width"]]
+    given, asked = ours[width], shapes(wanted)
+    listed = shapes(given)
+    link = partial(Link, width, how="alias", note=partial(str, "a list of layers there or here"))
+    if listed is not None and _are_widths(wanted):
+        return [
+            link(target[role], change=partial(by_table, given, table))
+            for role, numbers in zip(("layers", "layer width"), listed.T, strict=True)
+            if role in target
+            and np.isfinite(table := value_units(numbers.tolist(), theirs[target[role]])).any()
+        ]
+    depth = ours.get(source.get("layers", ""))
+    if asked is None or not isinstance(given, Number) or not isinstance(depth, Number):
+        return []
+    change = partial(_nearest, depth, given, asked, wanted)
+    return [link(target["layer width"], change=change, extra_sources=(source["layers"],))]
+
+
+def _are_widths(domain: Domain) -> bool:
+    """Say whether all values are numbers; lists of layers beside a word match by their text."""
+    values = [] if isinstance(domain, Number) else domain.all_values()
+    return not any(np.isnan(parsed_number(value)) for value in values)
+
+
+def _nearest(
+    depth: Number, width: Number, asked: Array, wanted: Domain, depths: Array, widths: Array
+) -> Array:
+    """Return the unit of the list that is nearest; a layer more is as far as twice the width."""
+    numbers, sizes = depth.numbers(depths), width.numbers(widths)
+    far = np.abs(numbers[:, None] - asked[:, 0]) + np.abs(np.log2(sizes[:, None] / asked[:, 1]))
+    is_known = ~np.isnan(far).any(axis=1)
+    units = np.full(len(far), np.nan)
+    units[is_known] = wanted.centres(far[is_known].argmin(axis=1).astype(np.float64))
+    return units
 
 
 # ---- differences

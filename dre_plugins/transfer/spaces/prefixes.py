@@ -82,6 +82,10 @@ def without_learner(name: str) -> str:
     return _split(name)[0]
 
 
+# By which names match, one after the other.
+FORMS = (str, str.casefold, normalised, without_prefix, without_learner)
+
+
 def forms_of(name: str) -> set[str]:
     """Return all forms of a name, from the whole name to that without prefixes.
 
