@@ -14,12 +14,8 @@ from dre_plugins.space import Float, Integer, Normal
 SPACE = {"much": Float(0.0, 1.0), "little": Float(0.0, 1.0)}
 
 
-def slope(trial: optuna.Trial) -> float:
-    return trial.suggest_float("much", 0.0, 1.0) + 0.1 * trial.suggest_float("little", 0.0, 1.0)
-
-
 def test_they_are_those_of_the_same_trials_in_optuna(study_of, settings):
-    in_optuna = study_of(slope, 12, direction="maximize")
+    in_optuna = study_of(lambda t: sum(t.suggest_float(n, 0, 1) for n in SPACE), direction="maximize")
     copied = AskTell(SPACE, seed=0, direction="maximize")
     for trial in in_optuna.trials:
         copied.add(trial.params, trial.value)
