@@ -128,7 +128,7 @@ def test_failures_are_the_end_of_the_latest_rung_when_nothing_is_complete() -> N
     assert first.trials.tolist() == [0, 2]
 
 
-# ---------------------------------------------------------------------------- repetitions and noise
+# -------------------------------------------------------------------------- repetitions and noise
 
 
 def values(pairs: list[tuple[bytes, float]]) -> list[float | None]:

@@ -210,6 +210,9 @@ def test_pruned_trials_steer_the_search() -> None:
     assert sum(x > 0 for x in suggestions) >= 8
 
 
+# ---- settings
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

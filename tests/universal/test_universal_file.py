@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from blends import blended
 from presets import FAST
 from safetensors.torch import save as to_bytes
 from scipy.stats import spearmanr
 from small_spaces import told
-from small_universal import untrained
+from small_universal import blended, untrained
 from torch_defaults import torch_defaults
 
 from dre_plugins import AskTell, DRESampler

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from blends import blended
 from scipy.stats import multivariate_normal, norm, rankdata
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
+from small_universal import blended
 from torch_defaults import torch_defaults
 
 from dre_plugins.universal.processes import (

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
-from labels import label_of
+from marks import label_of
 from presets import TINY
 from syne_tune import config_space as cs
 from syne_tune.optimizer.scheduler import TrialScheduler
