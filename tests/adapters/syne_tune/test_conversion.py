@@ -199,6 +199,10 @@ modre = partial(MODRE, SPACE, ["loss", "time"])
         ),
         (lambda: DRETransfer(SPACE, "loss", {}), "nothing to learn"),
         (
+            lambda: DRETransfer(SPACE, "loss", {"past": 3}),
+            "must be TransferLearningTaskEvaluations",
+        ),
+        (
             lambda: DRETransfer({"momentum": SPACE["lr"]}, "loss", PAST),
             r"(?s)lr.*momentum|momentum.*lr",  # nothing in common
         ),
