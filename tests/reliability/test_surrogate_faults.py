@@ -15,7 +15,7 @@ import pytest
 import torch
 from presets import TINY
 from readers import make_prior
-from searches import MakeSearch, Outcome, every_framework
+from searches import MakeSearch, every_framework
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
@@ -36,22 +36,16 @@ ERRORS = {
 }
 
 
-@pytest.fixture
-def break_fits(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Let fits raise, from the given one on or at that one only."""
+def break_fits(monkeypatch: pytest.MonkeyPatch, error: Exception, only: int | None = None) -> None:
+    """Let all fits raise, or the one of that number."""
+    fit, calls = DeepRankingEnsemble.fit, count()
 
-    def spoil(error: Exception, first: int = 0, is_once: bool = False) -> None:
-        fit, calls = DeepRankingEnsemble.fit, iter(range(10**6))
+    def broken(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
+        if only in (None, next(calls)):
+            raise error
+        return fit(self, *arguments, **keywords)
 
-        def broken(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
-            call = next(calls)
-            if call == first or (call > first and not is_once):
-                raise error
-            return fit(self, *arguments, **keywords)
-
-        monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
-
-    return spoil
+    monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
 
 
 def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -60,24 +54,6 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
         for record in caplog.records
         if "dre_plugins" in record.name and record.levelno >= logging.WARNING
     ]
-
-
-def all_fell_back(framework: MakeSearch) -> Outcome:
-    """Run trials, none of which is suggested by the model."""
-    outcome = framework().run(N_TRIALS)
-    assert outcome.n_complete == N_TRIALS
-    assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
-    return outcome
-
-
-@every_framework
-@pytest.mark.parametrize("fault", ERRORS)
-def test_space_filling_points_take_over(framework, fault, break_fits, caplog) -> None:
-    break_fits(ERRORS[fault])
-    outcome = all_fell_back(framework)
-    assert len({str(configuration) for configuration in outcome.configurations}) == N_TRIALS
-    (warning,) = warned(caplog)
-    assert "surrogate failed" in warning and type(ERRORS[fault]).__name__ in warning
 
 
 def weights_of_nan() -> Callable[..., Any]:
@@ -92,25 +68,26 @@ def weights_of_nan() -> Callable[..., Any]:
 
 
 @every_framework
-@pytest.mark.parametrize("fault", ["weights are NaN", "scoring raises"])
-def test_models_that_fit_and_cannot_choose_cost_no_trial(
-    framework: MakeSearch,
-    fault: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    if fault == "scoring raises":
+@pytest.mark.parametrize("fault", [*ERRORS, "weights are NaN", "scoring raises"])
+def test_space_filling_points_take_over(framework, fault, monkeypatch, caplog) -> None:
+    if fault in ERRORS:
+        break_fits(monkeypatch, ERRORS[fault])
+    elif fault == "scoring raises":
         monkeypatch.setattr(EnsembleProposer, "propose", Mock(side_effect=RuntimeError))
     else:
         monkeypatch.setattr(DeepRankingEnsemble, "fit", weights_of_nan())
-    all_fell_back(framework)
+    outcome = framework().run(N_TRIALS)
+    assert outcome.n_complete == N_TRIALS
+    assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
+    assert len({str(configuration) for configuration in outcome.configurations}) == N_TRIALS
     (warning,) = warned(caplog)
     assert "surrogate failed" in warning
+    assert fault not in ERRORS or type(ERRORS[fault]).__name__ in warning
 
 
 @every_framework
-def test_a_single_failure_costs_a_single_suggestion(framework, break_fits) -> None:
-    break_fits(MemoryError(), first=5, is_once=True)
+def test_a_single_failure_costs_a_single_suggestion(framework, monkeypatch) -> None:
+    break_fits(monkeypatch, MemoryError(), only=5)
     stats = framework().run(N_TRIALS).stats
     assert stats["fallbacks"] == stats["fallback"] == 1
     assert stats["model"] + stats["exploration"] == N_TRIALS - N_STARTUP - 1
@@ -149,9 +126,9 @@ def test_a_search_of_a_machine_with_a_gpu_goes_on_without(framework: MakeSearch)
 
 @every_framework
 def test_a_surrogate_that_fails_on_every_device_is_counted_on_both(
-    framework: MakeSearch, break_fits: Callable[..., None], caplog: pytest.LogCaptureFixture
+    framework, monkeypatch, caplog
 ) -> None:
-    break_fits(RuntimeError("CUDA error: device-side assert triggered"))
+    break_fits(monkeypatch, RuntimeError("CUDA error: device-side assert triggered"))
     outcome = framework(settings=ON_META).run(10)
     assert outcome.n_complete == 10
     assert outcome.stats["device_fallbacks"] == outcome.stats["fallbacks"] == 10 - N_STARTUP
