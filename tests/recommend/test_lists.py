@@ -38,16 +38,16 @@ def lists_of(history, failed="worst", max_length=100):
     return trial_lists(history, failed=failed, max_length=max_length)
 
 
-def test_values_become_dense_ranks() -> None:
-    assert dense_ranks([3.0, 1.0, 1e300, 1.0, -math.inf, math.inf]).tolist() == [2, 1, 3, 1, 0, 4]
-
-
-def test_ranks_keep_what_float32_would_merge() -> None:
-    assert dense_ranks([1.0, 1.0 + 1e-12, 1e300, 2e300]).tolist() == [0, 1, 2, 3]
-
-
-def test_missing_values_have_no_dense_rank() -> None:
-    np.testing.assert_array_equal(dense_ranks([2.0, math.nan, 1.0]), [1.0, math.nan, 0.0])
+@pytest.mark.parametrize(
+    ("values", "ranks"),
+    [
+        ([3.0, 1.0, 1e300, 1.0, -math.inf, math.inf], [2, 1, 3, 1, 0, 4]),
+        ([1.0, 1.0 + 1e-12, 1e300, 2e300], [0, 1, 2, 3]),  # float32 would merge them
+        ([2.0, math.nan, 1.0], [1, math.nan, 0]),
+    ],
+)
+def test_values_become_dense_ranks_and_missing_ones_have_none(values, ranks) -> None:
+    np.testing.assert_array_equal(dense_ranks(values), ranks)
 
 
 def test_failures_are_tied_below_all_that_succeeded() -> None:

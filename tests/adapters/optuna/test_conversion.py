@@ -255,17 +255,6 @@ def evidence(rows: Sequence[Sequence[float]], states: Sequence[TrialState]) -> A
     return absences_of(np.array(rows, dtype=np.float64), states)
 
 
-def whole(rows: Sequence[Sequence[float]], states: Sequence[TrialState]) -> list[int]:
-    return np.flatnonzero(evidence(rows, states).is_whole).tolist()
-
-
-def test_trials_that_part_at_a_shared_parameter_stand_for_all_that_agrees_with_them() -> None:
-    rows = [[0.1, NAN, 0.4], [0.9, 0.5, NAN], [0.1, NAN, 0.6], [0.9, 0.7, NAN]]
-    found = evidence(rows, [C, P, C, C])
-    assert found.is_whole.all() and found.shows_absence.all()
-    assert found.since.tolist() == [0, 0, 0]
-
-
 def test_nothing_and_no_parameters() -> None:
     nothing = absences_of(np.empty((0, 2)), [])
     assert not len(nothing.is_whole) and nothing.since.tolist() == [0, 0]
@@ -283,46 +272,40 @@ def test_what_stopped_before_it_asked_for_more_shows_nothing(state: TrialState) 
 
 
 @pytest.mark.parametrize(
-    ("rows", "states", "expected"),
+    ("rows", "states", "is_whole", "since"),
     [
+        # Those that part at a shared parameter stand for all that agrees with them.
+        ([[0.1, NAN, 0.4], [0.9, 0.5, NAN], [0.9, 0.7, NAN]], [C, P, C], [0, 1, 2], [0, 0, 0]),
         # Pruned where all others go on.
-        ([[0.1, NAN], [0.9, 0.5]], [P, C], [0, 1]),
+        ([[0.1, NAN], [0.9, 0.5]], [P, C], [0, 1], [0, 0]),
         # A second failure of a kind confirms the first, unless it was an accident.
-        ([[0.1, NAN], [0.9, 0.5]], [F, C], [1]),
-        ([[0.1, NAN], [0.9, 0.5], [0.3, NAN]], [F, C, F], [0, 1, 2]),
-        ([[0.1, NAN], [0.9, 0.5], [0.3, NAN], [0.3, 0.2]], [F, C, F, C], [1, 3]),
+        ([[0.1, NAN], [0.9, 0.5]], [F, C], [1], [0, 0]),
+        ([[0.1, NAN], [0.9, 0.5], [0.3, NAN]], [F, C, F], [0, 1, 2], [0, 0]),
+        ([[0.1, NAN], [0.9, 0.5], [0.3, NAN], [0.3, 0.2]], [F, C, F, C], [1, 3], [0, 0]),
         # A failure that asked for as much as any.
-        ([[0.1, 0.5, NAN], [0.9, NAN, 0.5]], [F, C], [0, 1]),
+        ([[0.1, 0.5, NAN], [0.9, NAN, 0.5]], [F, C], [0, 1], [0, 0, 0]),
         # A running trial counts while none asked for more.
-        ([[0.1, 0.5], [0.2, 0.5]], [C, R], [0, 1]),
-        ([[0.1, 0.5], [0.2, NAN]], [C, R], [0]),
-        # The last of several changes counts.
-        ([[0.1, NAN, NAN], [0.1, 0.5, NAN], [0.1, 0.5, 0.9], [0.1, 0.6, 0.9]], [C] * 4, [2, 3]),
+        ([[0.1, 0.5], [0.2, 0.5]], [C, R], [0, 1], [0, 0]),
+        ([[0.1, 0.5], [0.2, NAN]], [C, R], [0], [0, 0]),
+        # Those before a larger space stand for nothing else; the last of several changes counts.
+        ([[0.1, NAN], [0.5, NAN], [0.9, NAN], [0.5, 0.3]], [C] * 4, [3], [0, 3]),
+        ([[0.1, NAN, NAN], [0.1, 0.5, NAN], [0.1, 0.5, 0.9]], [C] * 3, [2], [0, 2, 2]),
+        # One parameter in place of another.
+        ([[0.1, 0.2, NAN], [0.9, 0.2, NAN], [0.1, NAN, 0.7]], [C] * 3, [2], [0, 2, 2]),
     ],
 )
-def test_which_trials_are_whole(rows: Any, states: list[TrialState], expected: list[int]) -> None:
-    assert whole(rows, states) == expected
-
-
-def test_trials_before_a_larger_space_stand_for_nothing_else() -> None:
-    rows = [[0.1, NAN], [0.5, NAN], [0.9, NAN], [0.5, 0.3], [0.1, 0.4]]
-    found = evidence(rows, [C, C, C, C, C])
-    assert found.is_whole.tolist() == [False, False, False, True, True]
-    assert found.shows_absence.all()
-    assert found.since.tolist() == [0, 3]
-
-
-def test_one_parameter_in_place_of_another() -> None:
-    rows = [[0.1, 0.2, NAN], [0.9, 0.2, NAN], [0.1, NAN, 0.7], [0.3, NAN, 0.7]]
-    found = evidence(rows, [C, C, C, C])
-    assert np.flatnonzero(found.is_whole).tolist() == [2, 3]
-    assert found.since.tolist() == [0, 2, 2]
+def test_which_trials_are_whole_and_since_when_a_parameter_may_be_absent(
+    rows: Any, states: list[TrialState], is_whole: list[int], since: list[int]
+) -> None:
+    found = evidence(rows, states)
+    assert np.flatnonzero(found.is_whole).tolist() == is_whole
+    assert found.since.tolist() == since
 
 
 def test_an_objective_that_asks_at_random_shows_little() -> None:
     rng = np.random.default_rng(0)
     rows = [[0.5, rng.choice([NAN, 0.1, 0.9])] for _ in range(200)]
-    assert len(whole(rows, [C] * 200)) < 10
+    assert evidence(rows, [C] * 200).is_whole.sum() < 10
 
 
 def test_agreement_is_found_whatever_the_rough_comparison_says() -> None:
