@@ -298,13 +298,15 @@ def test_what_optuna_tuned_helps_syne_tune(memory):
     assert DRE(space, metric="loss", random_seed=0).suggest().config != config
 
 
-def ray_search(memory):
-    """Return a search that a Tuner has begun to use."""
+def ray_search(memory, **arguments):
+    """Return a search whose space is an argument, or is set as a Tuner sets it, without any."""
     tune_of_ray = pytest.importorskip("ray.tune")
     from dre_plugins import DRESearch
 
-    search = DRESearch(seed=0, memory=memory)
     space = {"lr": tune_of_ray.loguniform(1e-4, 1.0), "layers": tune_of_ray.randint(1, 9)}
+    if arguments:
+        return DRESearch(space, seed=0, memory=memory, **arguments)
+    search = DRESearch(seed=0, memory=memory)
     search.set_search_properties("loss", "min", space)
     return search
 
@@ -312,7 +314,7 @@ def ray_search(memory):
 @pytest.mark.ray
 def test_what_optuna_tuned_helps_ray_tune(memory):
     optimize(25, memory=memory, n_startup_trials=25)
-    search = ray_search(memory)
+    search = ray_search(memory, metric="loss", mode="min")
     config = search.suggest("a")
     search.on_trial_complete("a", {"loss": loss(config), "training_iteration": 1})
     assert_optuna_helped(memory, "ray-tune", config, search.explain("a"))

@@ -104,7 +104,8 @@ def ask_tell() -> None:
 
     known = {"learning_rate": Float(1e-3, 1.0, "log"), "max_iter": Integer(5, 500)}
     space = {**known, "patience": Float(0.0, 1.0)}
-    study = dre_plugins.AskTell(space, seed=0, **OPTIONS)
+    loaded = dre_plugins.Prior.load("xgboost")  # where the sampler is given a name
+    study = dre_plugins.AskTell(space, seed=0, **{**OPTIONS, "prior": loaded})
     for _ in range(4):
         study.ask()
 
