@@ -121,7 +121,7 @@ learner-priors: $(INSTALLED)
 KIND ?= damaged or claims or interrupted
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz --timeout=0 \
-		tests/reliability/test_hostile_files.py tests/reliability/test_concurrent_files.py \
+		tests/reliability/test_hostile_files.py tests/reliability/test_files.py \
 		tests/reliability/test_stored_trials.py \
 		-m "slow or not slow" -k "(damaged or claims or interrupted) and ($(KIND))"
 

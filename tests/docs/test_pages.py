@@ -1,4 +1,4 @@
-"""What pages say of the repository is so: links, names, messages, the table of features."""
+"""What pages say of the repository is so: links, names, messages, features, learners."""
 
 import ast
 import inspect
@@ -9,6 +9,10 @@ import pytest
 from pages import LAB, NOTEBOOKS, PAGES, ROOT, name_of
 
 import dre_plugins
+from dre_plugins.transfer.learners import LEARNERS
+from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.prior_file import names
+from dre_plugins.transfer.spaces.aliases import ROLES
 
 PACKAGE = ROOT / "dre_plugins"
 API = "\n".join(page.read_text(encoding="utf-8") for page in sorted(ROOT.glob("docs/api/*.md")))
@@ -107,3 +111,47 @@ def test_a_notebook_shows_its_results_and_no_machine(notebook: Path) -> None:
     assert '"image/png"' in text
     assert '"stderr"' not in text
     assert "site-packages" not in text
+
+
+# ---- the page of learners, whose priors `prior="auto"` takes
+
+LEARNERS_PAGE = ROOT / "docs" / "guide" / "learners.md"
+COLUMNS = (
+    "regret of the first trial",
+    "regret of the library's default",
+    "regret of the portfolio",
+    "regret of default and random trials",
+    "regret after 5 trials",
+    "regret after 5 trials without",
+)
+
+
+def rows_of_learners() -> list[str]:
+    found = []
+    for key, learner in LEARNERS.items():
+        name = learner.prior or key
+        if name in names():
+            figures = Prior.load(name).card.validation
+            texts = [
+                f"{figures[title]:.2f}".removeprefix("0") if title in figures else "–"
+                for title in COLUMNS
+            ]
+            title = learner.title.removeprefix("a ").removeprefix("an ")
+            found.append(f"| {title} | `{name}` | {' | '.join(texts)} |")
+    return found
+
+
+def tables_of_learners() -> list[list[str]]:
+    parts = LEARNERS_PAGE.read_text(encoding="utf-8").split("\n\n")
+    return [part.strip().splitlines()[2:] for part in parts if part.strip().startswith("|")]
+
+
+def test_the_page_of_learners_has_a_row_for_each_with_its_figures() -> None:
+    assert tables_of_learners()[0] == rows_of_learners()
+
+
+def test_names_of_a_row_play_one_role() -> None:
+    for row in tables_of_learners()[1]:
+        names = {*re.findall("`([^`]+)`", row)}
+        assert len(names) >= 2
+        assert any(names <= role.names | role.words for role in ROLES.values()), row

@@ -1,34 +1,16 @@
 """The table "Who proposes trial N" of the documentation says what `recommend/schedule.py` does."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from small_spaces import ProgressOf
 
 from dre_plugins.recommend.explanation import SOURCES
 from dre_plugins.recommend.schedule import TurnRules, is_contrast_due, proposer_for
 
 PAGE = Path(__file__).parents[2] / "docs/guide/method.md"
-
-
-@dataclass(frozen=True)
-class Study:
-    """Hold the progress of a study of one objective, all of whose trials have ended well."""
-
-    n_ended: int
-    n_since_incumbent: int | None
-    violated_constraints: bool = False
-    n_objectives: int = 1
-
-    @property
-    def can_rank(self) -> bool:
-        return self.n_ended > 0
-
-    @property
-    def lists(self) -> bool:
-        return self.n_ended > 0
 
 
 def rows() -> list[tuple[str, str]]:
@@ -39,7 +21,7 @@ def rows() -> list[tuple[str, str]]:
     return [(when, source) for when, _, source in cells]
 
 
-def holds(when: str, n: int, study: Study, rules: TurnRules, needs_contrast: bool) -> bool:
+def holds(when: str, n: int, study: ProgressOf, rules: TurnRules, needs_contrast: bool) -> bool:
     """Say whether the condition of a row, with the numbers that it states, is true."""
     tests = {
         r"no trained prior": lambda _: not rules.has_prior,
@@ -75,7 +57,8 @@ def holds(when: str, n: int, study: Study, rules: TurnRules, needs_contrast: boo
 @pytest.mark.parametrize("n_since", [0, 7, 8, 30])
 def test_the_table_says_who_proposes(n_since: int, rules: TurnRules, needs_contrast: bool) -> None:
     for n in range(40):
-        study = Study(n, min(n_since, n - 1) if n else None)
+        since = min(n_since, n - 1) if n else None
+        study = ProgressOf(n, can_rank=n > 0, lists=n > 0, n_since_incumbent=since)
         stated = next(
             source for when, source in rows() if holds(when, n, study, rules, needs_contrast)
         )

@@ -11,7 +11,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna_worker import open_storage, optimized, params_of, reported
-from remembered import DAY, files_of, loss, objective, optimize, tune, write_studies, write_study
+from remembered import DAY, files_of, loss, objective, optimize, write_studies, write_study
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import TRIAL, read_study
@@ -274,14 +274,6 @@ def test_several_objectives_are_recorded_only(memory):
 # ---- one memory for all
 
 
-def test_what_optuna_tuned_helps_without_a_framework(memory):
-    optimize(25, memory=memory)
-    study = tune(memory, 3)
-    assert study.stats["past_studies"] == 1
-    assert study.explain(0).source == "past-studies"
-    assert min(loss(trial.configuration) for trial in study.trials) < 0.3
-
-
 def assert_optuna_helped(memory, framework, config, explanation):
     """Check the first trial of another framework, and what the memory holds after it."""
     assert loss(config) < 0.5
@@ -306,14 +298,23 @@ def test_what_optuna_tuned_helps_syne_tune(memory):
     assert DRE(space, metric="loss", random_seed=0).suggest().config != config
 
 
-@pytest.mark.ray
-def test_what_optuna_tuned_helps_ray_tune(memory):
+def ray_search(memory, **arguments):
+    """Return a search whose space is an argument, or is set as a Tuner sets it, without any."""
     tune_of_ray = pytest.importorskip("ray.tune")
     from dre_plugins import DRESearch
 
-    optimize(25, memory=memory, n_startup_trials=25)
     space = {"lr": tune_of_ray.loguniform(1e-4, 1.0), "layers": tune_of_ray.randint(1, 9)}
-    search = DRESearch(space, metric="loss", mode="min", seed=0, memory=memory)
+    if arguments:
+        return DRESearch(space, seed=0, memory=memory, **arguments)
+    search = DRESearch(seed=0, memory=memory)
+    search.set_search_properties("loss", "min", space)
+    return search
+
+
+@pytest.mark.ray
+def test_what_optuna_tuned_helps_ray_tune(memory):
+    optimize(25, memory=memory, n_startup_trials=25)
+    search = ray_search(memory, metric="loss", mode="min")
     config = search.suggest("a")
     search.on_trial_complete("a", {"loss": loss(config), "training_iteration": 1})
     assert_optuna_helped(memory, "ray-tune", config, search.explain("a"))
@@ -322,20 +323,11 @@ def test_what_optuna_tuned_helps_ray_tune(memory):
 @pytest.mark.ray
 def test_a_ray_search_that_is_restored_is_no_study_more(memory, tmp_path):
     """Ray makes a new search of a Tuner and restores its state then."""
-    tune_of_ray = pytest.importorskip("ray.tune")
-    from dre_plugins import DRESearch
-
-    def begun():
-        search = DRESearch(seed=0, memory=memory)
-        space = {"lr": tune_of_ray.loguniform(1e-4, 1.0), "layers": tune_of_ray.randint(1, 9)}
-        search.set_search_properties("loss", "min", space)
-        return search
-
     write_study(memory, "past")
-    search = begun()
+    search = ray_search(memory)
     config = search.suggest("a")
     search.save_to_dir(str(tmp_path), session_str="1")
-    again = begun()
+    again = ray_search(memory)
     again.restore_from_dir(str(tmp_path))
     assert again.suggest("a") == config
     again.on_trial_complete("a", {"loss": 1.0, "training_iteration": 1})

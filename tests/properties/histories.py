@@ -1,4 +1,4 @@
-"""Outcomes of trials: every state, and extreme or invalid values."""
+"""Outcomes of trials: every state, and extreme or invalid values; the smallest surrogate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 from cases import IS_LONG
 from hypothesis import strategies as st
+from presets import of_fits
 
+from dre_plugins.engine import ScorerSettings
 from dre_plugins.recommend import TrialState
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, Integer, SearchSpace
 from dre_plugins.study import AskTell
+
+# A surrogate that still has all parts.
+SCORER = ScorerSettings(n_members=2, hidden=(4,), activation="silu")
+SMALL = of_fits(4, SCORER, universal_turns=True)
+SETTINGS = Settings(preset=SMALL)
 
 ODD = (
     *(float("nan"), float("inf"), float("-inf"), 1e300, -1e300, 1.7e308, -1.7e308),

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 from cases import cases
+from histories import SETTINGS, SMALL
 from hypothesis import given, strategies as st
-from small import SETTINGS, SMALL
 from spaces import SpaceCase, space_cases
 
 from dre_plugins.recommend import TrialState

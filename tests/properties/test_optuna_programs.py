@@ -18,7 +18,7 @@ from hypothesis import given, strategies as st
 
 optuna = pytest.importorskip("optuna")
 
-from small import SETTINGS  # noqa: E402
+from histories import SETTINGS  # noqa: E402
 
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
 

@@ -13,13 +13,13 @@ from spaces import Rule, among, exactly, on_grid, real, whole
 
 optuna = pytest.importorskip("optuna")
 
+from histories import SETTINGS  # noqa: E402
 from optuna.distributions import (  # noqa: E402
     BaseDistribution,
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
 )
-from small import SETTINGS  # noqa: E402
 
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
 from dre_plugins.space.base import UnsupportedDomainError  # noqa: E402

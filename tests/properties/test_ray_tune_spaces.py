@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from cases import cases
-from histories import values
+from histories import SETTINGS, values
 from hypothesis import given, strategies as st
-from small import SETTINGS
 from spaces import among, exactly, real, whole
 
 tune = pytest.importorskip("ray.tune")

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 from cases import cases
-from histories import values
+from histories import SETTINGS, values
 from hypothesis import assume, given, strategies as st
-from small import SETTINGS
 from spaces import among, exactly, real, whole
 
 cs = pytest.importorskip("syne_tune.config_space")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from test_schedule import ProgressOf
+from small_spaces import ProgressOf
 
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import (

@@ -3,12 +3,12 @@
 import logging
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
 import pytest
-from small_spaces import PLANE, history_of, sphere, told
+from small_spaces import PLANE, ProgressOf, history_of, sphere, told
 from syne_tune.config_space import uniform
 from test_universal_proposer import QUICK, SETTINGS
 
@@ -22,18 +22,6 @@ from dre_plugins.recommend.settings import Settings
 from dre_plugins.study import AskTell
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
-
-
-@dataclass(frozen=True)
-class ProgressOf:
-    """Hold what `schedule` asks of the evidence."""
-
-    n_ended: int
-    can_rank: bool = True
-    n_objectives: int = 1
-    violated_constraints: bool = False
-    lists: bool = True
-    n_since_incumbent: int | None = 0
 
 
 def sources(history, count: int = 4, settings=SETTINGS, **arguments) -> list[str]:

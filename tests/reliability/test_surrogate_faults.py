@@ -1,24 +1,27 @@
-"""The surrogate breaks, memory runs out, a GPU goes: every study ends with all its trials.
-
-Whole runs through the tuners of Ray and Syne Tune are in `test_ray_tuner_faults.py` and
-`test_syne_tune_tuner_faults.py`.
-"""
+"""What breaks under a search: the surrogate, memory, a GPU, the file of its prior, the clock."""
 
 import logging
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import torch
 from presets import TINY
-from searches import MakeSearch, Outcome, every_framework
+from readers import make_prior
+from searches import MakeSearch, every_framework
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.settings import Settings
+from dre_plugins.space import Float, Integer, SearchSpace
+from dre_plugins.transfer.prior import Prior, PriorError
 
 N_TRIALS, N_STARTUP = 12, 4
 META, CUDA = b"\x8c\x04meta", b"\x8c\x04cuda"  # short strings of four characters in a pickle
@@ -33,22 +36,16 @@ ERRORS = {
 }
 
 
-@pytest.fixture
-def break_fits(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Let fits raise, from the given one on or at that one only."""
+def break_fits(monkeypatch: pytest.MonkeyPatch, error: Exception, only: int | None = None) -> None:
+    """Let all fits raise, or the one of that number."""
+    fit, calls = DeepRankingEnsemble.fit, count()
 
-    def spoil(error: Exception, first: int = 0, is_once: bool = False) -> None:
-        fit, calls = DeepRankingEnsemble.fit, iter(range(10**6))
+    def broken(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
+        if only in (None, next(calls)):
+            raise error
+        return fit(self, *arguments, **keywords)
 
-        def broken(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
-            call = next(calls)
-            if call == first or (call > first and not is_once):
-                raise error
-            return fit(self, *arguments, **keywords)
-
-        monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
-
-    return spoil
+    monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
 
 
 def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -57,24 +54,6 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
         for record in caplog.records
         if "dre_plugins" in record.name and record.levelno >= logging.WARNING
     ]
-
-
-def all_fell_back(framework: MakeSearch) -> Outcome:
-    """Run trials, none of which is suggested by the model."""
-    outcome = framework().run(N_TRIALS)
-    assert outcome.n_complete == N_TRIALS
-    assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
-    return outcome
-
-
-@every_framework
-@pytest.mark.parametrize("fault", ERRORS)
-def test_space_filling_points_take_over(framework, fault, break_fits, caplog) -> None:
-    break_fits(ERRORS[fault])
-    outcome = all_fell_back(framework)
-    assert len({str(configuration) for configuration in outcome.configurations}) == N_TRIALS
-    (warning,) = warned(caplog)
-    assert "surrogate failed" in warning and type(ERRORS[fault]).__name__ in warning
 
 
 def weights_of_nan() -> Callable[..., Any]:
@@ -89,25 +68,26 @@ def weights_of_nan() -> Callable[..., Any]:
 
 
 @every_framework
-@pytest.mark.parametrize("fault", ["weights are NaN", "scoring raises"])
-def test_models_that_fit_and_cannot_choose_cost_no_trial(
-    framework: MakeSearch,
-    fault: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    if fault == "scoring raises":
+@pytest.mark.parametrize("fault", [*ERRORS, "weights are NaN", "scoring raises"])
+def test_space_filling_points_take_over(framework, fault, monkeypatch, caplog) -> None:
+    if fault in ERRORS:
+        break_fits(monkeypatch, ERRORS[fault])
+    elif fault == "scoring raises":
         monkeypatch.setattr(EnsembleProposer, "propose", Mock(side_effect=RuntimeError))
     else:
         monkeypatch.setattr(DeepRankingEnsemble, "fit", weights_of_nan())
-    all_fell_back(framework)
+    outcome = framework().run(N_TRIALS)
+    assert outcome.n_complete == N_TRIALS
+    assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
+    assert len({str(configuration) for configuration in outcome.configurations}) == N_TRIALS
     (warning,) = warned(caplog)
     assert "surrogate failed" in warning
+    assert fault not in ERRORS or type(ERRORS[fault]).__name__ in warning
 
 
 @every_framework
-def test_a_single_failure_costs_a_single_suggestion(framework, break_fits) -> None:
-    break_fits(MemoryError(), first=5, is_once=True)
+def test_a_single_failure_costs_a_single_suggestion(framework, monkeypatch) -> None:
+    break_fits(monkeypatch, MemoryError(), only=5)
     stats = framework().run(N_TRIALS).stats
     assert stats["fallbacks"] == stats["fallback"] == 1
     assert stats["model"] + stats["exploration"] == N_TRIALS - N_STARTUP - 1
@@ -146,10 +126,102 @@ def test_a_search_of_a_machine_with_a_gpu_goes_on_without(framework: MakeSearch)
 
 @every_framework
 def test_a_surrogate_that_fails_on_every_device_is_counted_on_both(
-    framework: MakeSearch, break_fits: Callable[..., None], caplog: pytest.LogCaptureFixture
+    framework, monkeypatch, caplog
 ) -> None:
-    break_fits(RuntimeError("CUDA error: device-side assert triggered"))
+    break_fits(monkeypatch, RuntimeError("CUDA error: device-side assert triggered"))
     outcome = framework(settings=ON_META).run(10)
     assert outcome.n_complete == 10
     assert outcome.stats["device_fallbacks"] == outcome.stats["fallbacks"] == 10 - N_STARTUP
     assert len(warned(caplog)) == 2
+
+
+# ---- the file of a prior
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "prior.safetensors"
+    make_prior(path, space=SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9)}))
+    return path
+
+
+@every_framework
+def test_a_prior_whose_file_vanishes_goes_on(framework: MakeSearch, file: Path) -> None:
+    undisturbed = framework(prior=file).run(12)
+    search = framework(prior=file)
+    search.run(4)
+    file.unlink()
+    search.run(4)
+    outcome = search.restarted().run(4)
+    assert outcome.configurations == undisturbed.configurations
+    assert outcome.n_complete == 12
+    assert outcome.stats["fallbacks"] == 0
+
+
+@every_framework
+def test_a_prior_whose_file_is_damaged_is_an_error_at_set_up(framework, file) -> None:
+    search = framework(prior=file)
+    file.write_bytes(file.read_bytes()[:-100])
+    search.run(6)  # it was read as a whole
+    with pytest.raises(PriorError, match="damaged"):
+        framework(prior=file)
+    file.unlink()
+    with pytest.raises(PriorError, match="path of a file"):
+        framework(prior=file)
+
+
+@pytest.mark.syne_tune
+def test_a_searcher_that_is_made_anew_needs_the_prior_itself(file: Path) -> None:
+    """`LastValueMultiFidelitySearcher` makes one at every suggestion."""
+    pytest.importorskip("syne_tune")
+    from syne_tune.config_space import randint, uniform
+    from syne_tune.optimizer.schedulers.searchers.last_value_multi_fidelity_searcher import (
+        LastValueMultiFidelitySearcher,
+    )
+
+    from dre_plugins.adapters.syne_tune import DRESearcher
+
+    space = {"x": uniform(0, 1), "n": randint(1, 9)}
+    searcher = LastValueMultiFidelitySearcher(
+        space, searcher=DRESearcher, searcher_kwargs={"prior": Prior.load(file)}
+    )
+    file.unlink()
+    for trial_id in range(4):
+        config = searcher.suggest()
+        searcher.on_trial_complete(trial_id, config, config["x"], 1)
+
+
+# ---- the clock
+
+
+class Jumping(datetime):
+    """A clock that jumps by years at each reading, forward and back in turn."""
+
+    looks = count()
+
+    @classmethod
+    def now(cls, tz: Any = None) -> datetime:
+        jump = timedelta(days=(-1) ** next(cls.looks) * 4000)
+        return datetime.now(tz) + jump
+
+
+@pytest.fixture
+def jumping_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    jumps, now = count(), time.time
+    monkeypatch.setattr(time, "time", lambda: now() + (-1) ** next(jumps) * 4e8)
+    try:
+        import optuna.storages._in_memory
+    except ImportError:
+        pass
+    else:
+        monkeypatch.setattr(optuna.storages._in_memory, "datetime", Jumping)
+    yield
+
+
+@every_framework
+def test_a_clock_that_jumps_changes_nothing(framework, jumping_clock, request) -> None:
+    disturbed = framework().run(15)
+    assert disturbed.n_complete == 15
+    assert disturbed.stats["fallbacks"] == 0
+    request.getfixturevalue("monkeypatch").undo()
+    assert disturbed.configurations == framework().run(15).configurations

@@ -1,6 +1,7 @@
 """A plane with a smooth function, a space that is soon exhausted, and studies of spaces."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,18 @@ Value = Callable[[dict[str, Any]], Any]
 
 PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
 GRID = SearchSpace({"a": Integer(0, 2), "b": Categorical(tuple("uvwxyz"))})  # 18 configurations
+
+
+@dataclass(frozen=True)
+class ProgressOf:
+    """Hold what `schedule` asks of the evidence."""
+
+    n_ended: int
+    can_rank: bool = True
+    n_objectives: int = 1
+    violated_constraints: bool = False
+    lists: bool = True
+    n_since_incumbent: int | None = 0
 
 
 def sphere(configuration: Mapping[str, Any]) -> float:

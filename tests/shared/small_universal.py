@@ -1,4 +1,4 @@
-"""Small universal priors with random weights, and their files."""
+"""Small universal priors with random weights, their files, and targets as a study has them."""
 
 import json
 from dataclasses import asdict
@@ -9,6 +9,7 @@ from safetensors.torch import save_file
 
 from dre_plugins.universal.file import FORMAT, VERSION
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
+from dre_plugins.universal.targets import both_targets
 
 TINY = UniversalSettings(n_processes=1, width=4, n_refinements=1)
 
@@ -29,3 +30,9 @@ def write(path: Path, prior: UniversalPrior) -> None:
     settings = json.dumps(asdict(prior.settings))
     header = {"format": FORMAT, "version": str(VERSION), "settings": settings}
     save_file(prior.float().state_dict(), path, header)
+
+
+def blended(values: torch.Tensor) -> torch.Tensor:
+    """Return the targets of each list of values `[..., N]`."""
+    rows = [both_targets(row, row)[0].values for row in values.reshape(-1, values.shape[-1])]
+    return torch.stack(rows).reshape(values.shape)

@@ -1,4 +1,8 @@
+"""Files of universal priors: what is read and refused, the shipped one, studies with another."""
+
 import json
+import os
+import pickle
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -7,13 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from blends import blended
+from presets import FAST
 from safetensors.torch import save as to_bytes
 from scipy.stats import spearmanr
-from small_universal import untrained
+from small_spaces import told
+from small_universal import blended, untrained
 from torch_defaults import torch_defaults
 
+from dre_plugins import AskTell, DRESampler
 from dre_plugins.engine.checkpoint import PriorError
+from dre_plugins.space import Float
+from dre_plugins.study.arguments import prior_from
 from dre_plugins.universal.file import FORMAT, SHIPPED, VERSION, load, load_network, network_in
 from dre_plugins.universal.network import UniversalSettings
 
@@ -176,3 +184,40 @@ def test_the_shipped_one_predicts_smooth_functions(name: str) -> None:
     errors = (mean - torch.from_numpy(expected)).abs()
     assert spearmanr(mean, truth).statistic > 0.9
     assert (errors < 2 * spread).float().mean() > 0.8
+
+
+# ---- studies with another one
+
+
+def test_a_study_keeps_to_the_prior_that_it_began_with(path: Path) -> None:
+    """A file that is trained anew has the same path, size and time."""
+
+    def train(seed: int) -> None:
+        write(path, untrained(SIZE, seed).state_dict())
+        os.utime(path, (0, 0))
+
+    def study() -> AskTell:
+        return AskTell({"x": Float(0.0, 1.0)}, seed=0, prior=prior_from(path), settings=FAST)
+
+    def run(study: AskTell) -> list[float]:
+        told(study, 9, lambda configuration: configuration["x"] ** 2)
+        return [trial.configuration["x"] for trial in study.trials]
+
+    train(0)
+    whole, cut, pickled = study(), study(), pickle.dumps(study())
+    expected = run(whole)
+    assert whole.stats["universal-prior"] and not whole.stats["fallbacks"]
+    train(1)
+    assert run(study()) != expected
+    path.unlink()
+    assert run(cut) == run(pickle.loads(pickled)) == expected
+    assert not cut.stats["fallbacks"]
+
+
+def test_a_damaged_file_is_refused_when_the_study_is_set_up(path: Path) -> None:
+    content = SHIPPED.read_bytes()
+    path.write_bytes(content.replace(b'\\"width\\":', b'\\"wides\\":', 1))
+    assert path.read_bytes() != content
+    for read in (load, lambda path: DRESampler(prior=path)):
+        with pytest.raises(PriorError, match=str(path)):
+            read(path)

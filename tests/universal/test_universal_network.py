@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from blends import blended
-from small_universal import untrained
+from small_universal import blended, untrained
 
 from dre_plugins.universal import network
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings

@@ -1,8 +1,10 @@
-"""Conversion: distributions → domains → values, and Optuna's trials → the recommender's."""
+"""Conversion: distributions → domains → values, Optuna's trials → the recommender's, absences."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import (
@@ -15,6 +17,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState as OptunaState, create_trial
 
 from dre_plugins.adapters.optuna import DRESampler, claims, conversion
+from dre_plugins.adapters.optuna.define_by_run import Absences, absences_of
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space import UnsupportedDomainError
@@ -224,10 +227,17 @@ def test_conditions_are_learnt_from_what_trials_asked_for() -> None:
     assert active_names([SVM, FOREST], family="forest") == {"family", "depth"}
 
 
-@pytest.mark.parametrize("state", [OptunaState.FAIL, OptunaState.RUNNING])
-def test_a_trial_that_stopped_early_shows_nothing_about_conditions(state: OptunaState) -> None:
-    crashed = frozen({"family": ("svm", FAMILY)}, state)
-    assert active_names([SVM, FOREST, crashed], family="svm") == {"family", "C"}
+@pytest.mark.parametrize(
+    ("family", "state", "claim"),
+    [
+        ("svm", OptunaState.FAIL, None),
+        ("svm", OptunaState.RUNNING, None),
+        ("forest", OptunaState.RUNNING, {"family": 1.0, "C": 0.5, "depth": 3.0}),
+    ],
+)
+def test_what_stopped_early_or_was_claimed_only_shows_no_conditions(family, state, claim) -> None:
+    early = frozen({"family": (family, FAMILY)}, state, claim=claim)
+    assert active_names([SVM, FOREST, early], family="svm") == {"family", "C"}
 
 
 def test_a_branch_that_always_fails_is_known_too() -> None:
@@ -235,7 +245,96 @@ def test_a_branch_that_always_fails_is_known_too() -> None:
     assert active_names([failed, FOREST], family="forest") == {"family", "depth"}
 
 
-def test_claims_say_nothing_about_conditions() -> None:
-    claim = {"family": 1.0, "C": 0.5, "depth": 3.0}
-    running = frozen({"family": ("forest", FAMILY)}, OptunaState.RUNNING, claim=claim)
-    assert active_names([SVM, FOREST, running], family="svm") == {"family", "C"}
+# --- what trials show by the parameters that they did not ask for ------------------------------
+
+NAN = float("nan")
+C, P, F, R = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED, TrialState.RUNNING)
+
+
+def evidence(rows: Sequence[Sequence[float]], states: Sequence[TrialState]) -> Absences:
+    return absences_of(np.array(rows, dtype=np.float64), states)
+
+
+def test_nothing_and_no_parameters() -> None:
+    nothing = absences_of(np.empty((0, 2)), [])
+    assert not len(nothing.is_whole) and nothing.since.tolist() == [0, 0]
+    assert absences_of(np.empty((2, 0)), [C, F]).is_whole.tolist() == [True, True]
+
+
+@pytest.mark.parametrize("state", [P, F, R])
+def test_what_stopped_before_it_asked_for_more_shows_nothing(state: TrialState) -> None:
+    rows = [[0.1, NAN], [0.1, 0.5], [0.9, 0.5]]
+    for order in ([0, 1, 2], [2, 1, 0]):  # whether or not others asked for more before
+        states = [state if row == 0 else C for row in order]
+        found = evidence([rows[row] for row in order], states)
+        assert found.shows_absence.tolist() == [row != 0 for row in order]
+        assert not found.since.any()
+
+
+@pytest.mark.parametrize(
+    ("rows", "states", "is_whole", "since"),
+    [
+        # Those that part at a shared parameter stand for all that agrees with them.
+        ([[0.1, NAN, 0.4], [0.9, 0.5, NAN], [0.9, 0.7, NAN]], [C, P, C], [0, 1, 2], [0, 0, 0]),
+        # Pruned where all others go on.
+        ([[0.1, NAN], [0.9, 0.5]], [P, C], [0, 1], [0, 0]),
+        # A second failure of a kind confirms the first, unless it was an accident.
+        ([[0.1, NAN], [0.9, 0.5]], [F, C], [1], [0, 0]),
+        ([[0.1, NAN], [0.9, 0.5], [0.3, NAN]], [F, C, F], [0, 1, 2], [0, 0]),
+        ([[0.1, NAN], [0.9, 0.5], [0.3, NAN], [0.3, 0.2]], [F, C, F, C], [1, 3], [0, 0]),
+        # A failure that asked for as much as any.
+        ([[0.1, 0.5, NAN], [0.9, NAN, 0.5]], [F, C], [0, 1], [0, 0, 0]),
+        # A running trial counts while none asked for more.
+        ([[0.1, 0.5], [0.2, 0.5]], [C, R], [0, 1], [0, 0]),
+        ([[0.1, 0.5], [0.2, NAN]], [C, R], [0], [0, 0]),
+        # Those before a larger space stand for nothing else; the last of several changes counts.
+        ([[0.1, NAN], [0.5, NAN], [0.9, NAN], [0.5, 0.3]], [C] * 4, [3], [0, 3]),
+        ([[0.1, NAN, NAN], [0.1, 0.5, NAN], [0.1, 0.5, 0.9]], [C] * 3, [2], [0, 2, 2]),
+        # One parameter in place of another.
+        ([[0.1, 0.2, NAN], [0.9, 0.2, NAN], [0.1, NAN, 0.7]], [C] * 3, [2], [0, 2, 2]),
+    ],
+)
+def test_which_trials_are_whole_and_since_when_a_parameter_may_be_absent(
+    rows: Any, states: list[TrialState], is_whole: list[int], since: list[int]
+) -> None:
+    found = evidence(rows, states)
+    assert np.flatnonzero(found.is_whole).tolist() == is_whole
+    assert found.since.tolist() == since
+
+
+def test_an_objective_that_asks_at_random_shows_little() -> None:
+    rng = np.random.default_rng(0)
+    rows = [[0.5, rng.choice([NAN, 0.1, 0.9])] for _ in range(200)]
+    assert evidence(rows, [C] * 200).is_whole.sum() < 10
+
+
+def test_agreement_is_found_whatever_the_rough_comparison_says() -> None:
+    """Against all pairs, one by one."""
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        units = rng.choice([0.0, 0.01, 0.02, 1.0, NAN, NAN], size=(12, 3))
+        states = [(C, P, F)[place] for place in rng.integers(3, size=12)]
+        assert evidence(units.tolist(), states).shows_absence.tolist() == expected(units, states)
+
+
+def expected(units: np.ndarray, states: Sequence[TrialState]) -> list[bool]:
+    asked = [frozenset(np.flatnonzero(~np.isnan(row))) for row in units]
+
+    def stopped(t: int) -> bool:
+        return any(
+            asked[t] < asked[s] and all(units[t, j] == units[s, j] for j in asked[t])
+            for s in range(len(units))
+        )
+
+    short = [state is not C and stopped(t) for t, state in enumerate(states)]
+    shown = []
+    for t, state in enumerate(states):
+        if state is F:
+            alike = sum(
+                asked[s] == asked[t] and states[s] is F and not short[s] for s in range(len(units))
+            )
+            is_largest = not any(other > asked[t] for other in asked)
+            shown.append(not short[t] and (alike > 1 or is_largest))
+        else:
+            shown.append(not short[t])
+    return shown

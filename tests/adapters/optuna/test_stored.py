@@ -1,20 +1,26 @@
-"""Trials that a study finds in its storage; random ones are in tests/reliability (make fuzz)."""
+"""What a study finds in its storage, what fails in it, arguments of another kind.
+
+Random trials are in tests/reliability (make fuzz).
+"""
 
 import json
 import math
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import optuna
+import optuna_worker as worker
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial, TrialState, create_trial
-from optuna_worker import STORAGES, open_storage, optimized, params_of, tiny_sampler
 
 from dre_plugins import Memory
+from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna.history import begun_in
 from dre_plugins.memory.records import read_study
+from dre_plugins.space import UnsupportedDomainError
 
 UNIT = FloatDistribution(0.0, 1.0)
 
@@ -27,16 +33,16 @@ def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
     return [record.getMessage() for record in caplog.records if text in record.getMessage()]
 
 
-@pytest.fixture(scope="module", params=STORAGES)
+@pytest.fixture(scope="module", params=worker.STORAGES)
 def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return a storage that studies share: the tables of SQLite take longer than a study."""
-    return open_storage(f"{request.param}{tmp_path_factory.mktemp('storage') / 'studies'}")
+    return worker.open_storage(f"{request.param}{tmp_path_factory.mktemp('storage') / 'studies'}")
 
 
 @pytest.mark.filterwarnings("ignore:Fixed parameter")
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 1e308, -7, "0.5", True])
 def test_an_enqueued_value_of_any_kind_ends_no_study(caplog, storage: Any, value: Any) -> None:
-    study = optimized(tiny_sampler(n_startup_trials=2), line, 3, storage=storage)
+    study = worker.optimized(worker.tiny_sampler(n_startup_trials=2), line, 3, storage=storage)
     study.enqueue_trial({"x": value})
     study.optimize(line, n_trials=3)
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 6
@@ -60,7 +66,7 @@ def test_an_enqueued_value_of_any_kind_ends_no_study(caplog, storage: Any, value
 def test_added_trials_may_have_had_another_kind_of_parameter(then: Any, now: Any) -> None:
     """Such as those of a study before a choice was added."""
     drawn = then.choices[0] if isinstance(then, CategoricalDistribution) else 0.3
-    study = optuna.create_study(sampler=tiny_sampler())
+    study = optuna.create_study(sampler=worker.tiny_sampler())
     for number in range(6):
         params, space = {"p": drawn, "x": number / 6}, {"p": then, "x": UNIT}
         study.add_trial(create_trial(params=params, distributions=space, value=float(number)))
@@ -73,7 +79,7 @@ def test_added_trials_may_have_had_another_kind_of_parameter(then: Any, now: Any
 
 def test_a_choice_that_has_kept_its_name_keeps_its_results() -> None:
     """Places of choices have changed, so that places say nothing."""
-    study = optuna.create_study(sampler=tiny_sampler())
+    study = optuna.create_study(sampler=worker.tiny_sampler())
     then, now = CategoricalDistribution(["bad", "good"]), CategoricalDistribution(["good", "bad"])
     for number in range(12):
         params = {"k": ("bad", "good")[number % 2], "x": number / 12}
@@ -92,7 +98,7 @@ def test_choices_may_be_listed_twice(choices: list[Any]) -> None:
     def objective(trial: Trial) -> float:
         return len(str(trial.suggest_categorical("k", choices))) + line(trial)
 
-    sampler = optimized(tiny_sampler(allow_duplicates=True), objective, 8).sampler
+    sampler = worker.optimized(worker.tiny_sampler(allow_duplicates=True), objective, 8).sampler
     assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 0
 
 
@@ -105,16 +111,16 @@ def test_a_storage_returns_lists_for_tuples(storage: Any) -> None:
     def suggested(storage: Any) -> str:
         study = optuna.create_study(storage=storage)
         for _ in range(3):  # a resumed study knows only what is stored
-            study.sampler = tiny_sampler(n_startup_trials=2)
+            study.sampler = worker.tiny_sampler(n_startup_trials=2)
             study.optimize(of_layers, n_trials=3)
-        return json.dumps(params_of(study))
+        return json.dumps(worker.params_of(study))
 
     assert suggested(storage) == suggested(None)
 
 
 def test_a_grid_of_huge_integers_is_modelled(caplog: pytest.LogCaptureFixture) -> None:
     """Optuna itself cannot say whether such a number is on its grid."""
-    sampler = tiny_sampler()
+    sampler = worker.tiny_sampler()
     study = optuna.create_study(sampler=sampler)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -126,8 +132,8 @@ def test_a_grid_of_huge_integers_is_modelled(caplog: pytest.LogCaptureFixture) -
 
 @pytest.mark.parametrize("huge", [10**400, -(10**400)])
 def test_constraints_beyond_the_floats(huge: int) -> None:
-    sampler = tiny_sampler(constraints_func=lambda trial: [huge])
-    study = optimized(sampler, line, 8)
+    sampler = worker.tiny_sampler(constraints_func=lambda trial: [huge])
+    study = worker.optimized(sampler, line, 8)
     assert sampler.stats["constraint_errors"] == sampler.stats["fallbacks"] == 0
     stored = study.trials[-1].system_attrs["constraints"]
     assert stored == [math.inf if huge > 0 else -math.inf]
@@ -135,7 +141,7 @@ def test_constraints_beyond_the_floats(huge: int) -> None:
 
 def test_constraints_that_a_storage_refuses_are_remembered(monkeypatch, caplog) -> None:
     def run(is_refused: bool) -> optuna.Study:
-        sampler = tiny_sampler(constraints_func=lambda trial: [trial.params["x"] - 0.3])
+        sampler = worker.tiny_sampler(constraints_func=lambda trial: [trial.params["x"] - 0.3])
         study = optuna.create_study(sampler=sampler, direction="maximize")
         write = optuna.storages.InMemoryStorage.set_trial_system_attr
 
@@ -151,7 +157,7 @@ def test_constraints_that_a_storage_refuses_are_remembered(monkeypatch, caplog) 
 
     expected = run(False)
     study = run(True)
-    assert params_of(study) == params_of(expected)
+    assert worker.params_of(study) == worker.params_of(expected)
     assert study.sampler.stats["unwritten"] == 8
     assert len(messages(caplog, "constraints of trial 0 cannot be stored (OSError")) == 1
 
@@ -168,9 +174,65 @@ def test_a_storage_may_return_the_newest_trial_first(tmp_path: Path) -> None:
         return float(trial.suggest_float("x", 0.1 * trial.number, 2.0))
 
     memories = [Memory(tmp_path / name) for name in ("usual", "other")]
-    usual = optimized(tiny_sampler(memory=memories[0]), moving, 12)
-    other = optimized(tiny_sampler(memory=memories[1]), moving, 12, storage=NewestFirst())
-    assert params_of(other)[::-1] == params_of(usual)
+    usual = worker.optimized(worker.tiny_sampler(memory=memories[0]), moving, 12)
+    other = worker.optimized(
+        worker.tiny_sampler(memory=memories[1]), moving, 12, storage=NewestFirst()
+    )
+    assert worker.params_of(other)[::-1] == worker.params_of(usual)
     assert [trial.number for trial in begun_in(other)[1]] == [*range(12)]
     history = [read_study(sorted(memory.records.glob("*"))).history() for memory in memories]
     assert history[0] == history[1] and len(history[0]) == 12
+
+
+def test_a_study_in_which_every_trial_fails_goes_on() -> None:
+    def objective(trial: Trial) -> float:
+        return trial.suggest_float("x", 0, 1) * math.nan
+
+    study = worker.optimized(worker.tiny_sampler(), objective, 10)
+    assert len({trial.params["x"] for trial in study.trials}) == 10
+    assert study.sampler.stats["fallbacks"] == 0
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        optuna.exceptions.StorageInternalError("read only"),
+        RuntimeError("Error: did not possess lock"),  # a journal, when the machine hangs
+        OSError(28, "No space left on device"),
+    ],
+    ids=repr,
+)
+def test_a_storage_that_takes_no_attributes_costs_no_trial(monkeypatch, error: Exception) -> None:
+    study = optuna.create_study(sampler=worker.tiny_sampler())
+    expected = worker.optimized(worker.tiny_sampler(), worker.mixed_objective, 8)
+    refuse = Mock(side_effect=error)
+    monkeypatch.setattr(study._storage, "set_trial_system_attr", refuse)
+    monkeypatch.setattr(study._storage, "set_trial_user_attr", refuse)
+    study.optimize(worker.mixed_objective, n_trials=8)
+    assert worker.params_of(study) == worker.params_of(expected)
+
+
+@pytest.mark.parametrize("n_trials_before", [0, 3])
+def test_a_range_without_end_is_an_error_that_names_it(n_trials_before: int) -> None:
+    study = worker.optimized(worker.tiny_sampler(), worker.mixed_objective, n_trials_before)
+    for ends in ((0.0, math.inf), (-math.inf, 0.0)):
+        with pytest.raises(UnsupportedDomainError, match=r"'width'.*inf"):
+            study.optimize(lambda trial: trial.suggest_float("width", *ends), n_trials=1)  # noqa: B023
+
+
+@pytest.mark.parametrize("name", [3, None, ("a", 1)])
+def test_a_name_that_is_no_text_is_refused_with_the_first_trial(name: Any) -> None:
+    study = optuna.create_study(sampler=DRESampler(seed=0))
+    with pytest.raises(UnsupportedDomainError, match="its name must be a text, such as"):
+        study.optimize(lambda trial: trial.suggest_float(name, 0.0, 1.0), n_trials=1)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True])
+def test_a_wrong_seed_is_named(seed: Any) -> None:
+    with pytest.raises(ValueError, match=f"seed must be a non-negative integer.*{seed}"):
+        DRESampler(seed=seed)
+
+
+def test_arguments_are_keyword_only() -> None:
+    with pytest.raises(TypeError):
+        DRESampler(1)  # type: ignore[misc]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from labels import label_of
+from marks import label_of
 from ray import cloudpickle, tune
 from ray.tune.search.sample import Float as RayFloat
 from ray.tune.utils import flatten_dict

@@ -16,6 +16,7 @@ from ray_tune_worker import (
     SPACE,
     begun,
     hidden,
+    result,
     run,
     states,
     tiny_search,
@@ -23,6 +24,7 @@ from ray_tune_worker import (
 )
 
 from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.recommend.explanation import Explanation
 
 PLAIN = tune.uniform(0, 1)
 
@@ -306,3 +308,33 @@ def test_a_prior_by_name_and_one_that_does_not_fit() -> None:
     assert search.stats == {"suggestions": 1, "prior": 1}
     with pytest.raises(ValueError, match="in common"):
         tiny_search(space=SMALL_SPACE, metric="loss", mode="min", prior="xgboost")
+
+
+# ---- where configurations come from
+
+
+def test_a_search_that_was_restored_explains_its_trials_as_before(tmp_path: Path) -> None:
+    search = begun()
+    run(search, 6, lambda config: config["x"])
+    search.suggest("running")
+    search.save_to_dir(str(tmp_path))
+    restored = DRESearch()
+    restored.restore_from_dir(str(tmp_path))
+    for trial_id in [*(f"t{number}" for number in range(6)), "running"]:
+        assert restored.explain(trial_id) == search.explain(trial_id)
+    # It began after the state was saved.
+    config = {"x": 0.5, "n": {"z": 1}, "constant": 7}
+    restored.on_trial_result(trial_id="later", result=result(1.0, config=config))
+    restored.on_trial_result(trial_id="foreign", result=result(1.0, config={"z": 1}))
+    assert restored.explain("later") == restored.explain("foreign") == Explanation("unknown")
+    assert restored.explain("t5").source == "model"
+
+
+def test_a_trial_that_there_is_not_cannot_be_explained() -> None:
+    search = begun()
+    run(search, 1, lambda config: config["x"])
+    for wrong in ("t1", ["t0"]):
+        with pytest.raises(ValueError, match="trial_id must be that of a trial of this search"):
+            search.explain(wrong)
+    with pytest.raises(ValueError, match=r"has not begun here.*restore_from_dir"):
+        _ = DRESearch().study

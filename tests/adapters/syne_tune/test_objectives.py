@@ -1,10 +1,11 @@
-"""Several objectives in Syne Tune: `MODRE`, and its searcher in Syne Tune's own scheduler."""
+"""Several objectives in Syne Tune: `MODRE`, its searcher in Syne Tune's own scheduler; limits."""
 
 import json
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import dill
@@ -12,13 +13,14 @@ import numpy as np
 import pytest
 from syne_tune import config_space as cs
 from syne_tune.backend.trial_status import Trial
+from syne_tune.config_space import uniform
 from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
 from syne_tune_loop import start, states
 from syne_tune_rows import OPTIONS
 
-from dre_plugins.adapters.syne_tune import MODRE, MultiObjectiveDRESearcher
+from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, MultiObjectiveDRESearcher
 
 SPACE = {
     "x": cs.uniform(0.0, 1.0),
@@ -305,3 +307,75 @@ def test_a_wrong_number_of_objectives_is_refused_at_the_first_report() -> None:
     trial = start(scheduler, 0)
     with pytest.raises(ValueError, match=r"n_objectives must be 2, as many as.*got 3"):
         scheduler.on_trial_result(trial, {"error": 1.0, "size": 1.0})
+
+
+# ---- one objective: limits on other metrics
+
+PLANE = {"x": uniform(0.0, 1.0), "y": uniform(0.0, 1.0), "epochs": 9}
+
+
+def result_of(config: dict[str, float], epoch: int = 9) -> dict[str, float]:
+    x, y = config["x"], config["y"]
+    return {"gain": x + y - 1 / epoch, "size": x * x + y * y, "epoch": epoch}
+
+
+def run_single(scheduler: DRE, first: int = 0, n: int = 14) -> list[tuple[float, float]]:
+    asked = []
+    for trial_id in range(first, first + n):
+        trial = start(scheduler, trial_id)
+        scheduler.on_trial_complete(trial, result_of(trial.config))
+        asked.append((trial.config["x"], trial.config["y"]))
+    return asked
+
+
+def dre(**arguments: Any) -> DRE:
+    return DRE(PLANE, "gain", do_minimize=False, **{**OPTIONS, **arguments})
+
+
+def test_limits_are_learnt() -> None:
+    limited = dre(constraints={"size": 0.5})
+    assert (
+        run_single(limited)
+        == run_single(dre(constraints={"size": (None, 0.5)}))
+        != run_single(dre())
+    )
+    sizes = [trial.constraints["size"] for trial in limited.searcher.trials]
+    assert min(sizes) < 0.0 < max(sizes)
+    assert limited.searcher.stats["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("make", [DRE, partial(ASHADRE, time_attr="epoch", max_t=9)])
+def test_a_limit_on_what_is_not_reported_ends_nothing(make: Any, caplog) -> None:
+    limited = make(PLANE, "gain", constraints={"memory": 1.0, "size": 9.0}, **OPTIONS)
+    run_single(limited)
+    assert limited.searcher.stats["model"] == 10
+    assert caplog.text.count("trial 0 meets the constraints is unknown") == 1
+    assert caplog.text.count("constraints") == 1 and "['memory']" in caplog.text
+
+
+def test_stopped_trials_teach_their_constraints() -> None:
+    scheduler = ASHADRE(
+        PLANE, "gain", "epoch", max_t=9, do_minimize=False, constraints={"size": 0.5}, **OPTIONS
+    )
+    stopped = 0
+    for trial_id in range(14):
+        trial = start(scheduler, trial_id)
+        for epoch in range(1, 10):
+            if scheduler.on_trial_result(trial, result_of(trial.config, epoch)) == "STOP":
+                stopped += epoch < 9
+                scheduler.on_trial_remove(trial)
+                break
+    assert stopped > 2
+    assert all("size" in trial.constraints for trial in scheduler.searcher.trials)
+    assert {trial.state.value for trial in scheduler.searcher.trials} == {"complete", "pruned"}
+
+
+@pytest.mark.parametrize("epoch", [None, "three", float("nan")])
+def test_a_resource_that_is_no_number_ends_nothing(epoch: Any, caplog: Any) -> None:
+    scheduler = ASHADRE(PLANE, "gain", "epoch", max_t=9, do_minimize=False, **OPTIONS)
+    trial = start(scheduler, 0)
+    assert scheduler.on_trial_result(trial, {"gain": 1.0, "epoch": epoch}) == "CONTINUE"
+    assert f"Trial 0 reported epoch={epoch!r}, which is no finite number: such" in caplog.text
+    assert scheduler.on_trial_result(trial, {"gain": 1.0, "epoch": "9"}) == "STOP"
+    scheduler.on_trial_remove(trial)
+    assert scheduler.searcher.trials[0].value == -1.0

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import numpy as np
 import pandas as pd
 import pytest
-from labels import label_of
+from marks import label_of
 from readers import make_syne_tune, read_syne_tune
 from syne_tune import config_space as cs
 from syne_tune.backend import LocalBackend

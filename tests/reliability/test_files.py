@@ -1,5 +1,10 @@
-"""Files that several threads or processes write, and files that a crash interrupts."""
+"""Files that several write, that a crash interrupts, or for which a disk has no room.
 
+The limit on the size of files is the operating system's own: writing fails as on a full disk,
+after the first kilobyte.
+"""
+
+import logging
 import os
 import shutil
 import stat
@@ -11,13 +16,47 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from faults import full_disk
 from hypothesis import HealthCheck, given, settings, strategies as st
-from past_tasks import SAVED, length_of, past
-from readers import make_prior
+from readers import SPACE, make_prior, training
+from searches import RaySearch
 
 from dre_plugins.engine.files import atomic_write
-from dre_plugins.transfer.metadata import MetaDataset
+from dre_plugins.transfer import training_state
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import Prior
+
+
+def past(length: int) -> MetaDataset:
+    """Return two tasks of that many evaluations, all of which have their number as the value."""
+    units = SPACE.canonical(np.random.default_rng(length).random((length, 3)))
+    values = np.full(length, float(length))
+    failed = np.zeros(length, dtype=np.bool_)
+    return MetaDataset.of([Task(name, SPACE, units, values, failed) for name in "ab"])
+
+
+def length_of(found: MetaDataset) -> int:
+    """Return the number of evaluations, and check that all that was read is from one writer."""
+    (length,) = {len(task) for task in found}
+    assert [task.name for task in found] == ["a", "b"]
+    assert all((task.values == length).all() for task in found)
+    return length
+
+
+# What is saved: the name of its file, how one of several writers saves it, and how it is read.
+SAVED: dict[str, tuple[str, Callable[[Path, int], object], Callable[[Path], object]]] = {
+    "prior": ("a.safetensors", make_prior, Prior.load),
+    "training": (
+        "a.safetensors",
+        lambda path, writer: training_state.save(path, training(writer), {}),
+        lambda path: training_state.load(path, training(), {}),
+    ),
+    "json": ("a.json", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
+    "npz": ("a.npz", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
+}
+
 
 N_SAVES = 40
 
@@ -160,3 +199,61 @@ def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     assert path.is_fifo() and [*tmp_path.iterdir()] == [path]
     with pytest.raises(OSError, match="device"), atomic_write("/dev/null"):
         pass
+
+
+# ---- a full disk
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("kind", SAVED)
+@pytest.mark.parametrize("is_first", [True, False], ids=["new", "old"])
+def test_on_a_full_disk_the_old_file_stays_whole(
+    tmp_path: Path, kind: str, is_first: bool
+) -> None:
+    name, save, _ = SAVED[kind]
+    if not is_first:
+        save(tmp_path / name, 1)
+    before = content(tmp_path)
+    with full_disk(), pytest.raises(OSError, match=f"File too large: .*/{name}'$"):
+        save(tmp_path / name, 2)
+    assert content(tmp_path) == before
+    save(tmp_path / name, 2)  # there is room again
+    assert content(tmp_path) != before
+
+
+@pytest.fixture
+def ray_search() -> RaySearch:
+    pytest.importorskip("ray.tune")
+    return RaySearch()
+
+
+@pytest.mark.ray
+def test_on_a_full_disk_ray_goes_on_and_keeps_the_last_state(ray_search, tmp_path, caplog) -> None:
+    search: Any = ray_search.search
+    ray_search.run(6)
+    search.save_to_dir(str(tmp_path))
+    before = content(tmp_path)
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"), full_disk():
+        for _ in range(3):
+            ray_search.run(1)
+            search.save_to_dir(str(tmp_path))
+    assert content(tmp_path) == before
+    assert ray_search.run(1).stats["unsaved"] == 3
+    assert sum("could not be written" in record.getMessage() for record in caplog.records) == 1
+
+    restored = RaySearch()
+    restored.search.restore_from_dir(str(tmp_path))
+    assert sum(restored.search.stats[source] for source in ("random", "model")) == 6
+    search.save_to_dir(str(tmp_path))  # there is room again
+    restored.search.restore_from_dir(str(tmp_path))
+    assert sum(restored.search.stats[source] for source in ("random", "model")) == 10
+
+
+@pytest.mark.ray
+def test_a_state_that_is_saved_by_hand_says_that_it_is_not(ray_search, tmp_path) -> None:
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        ray_search.search.save(str(tmp_path / "state"))
+    assert not [*tmp_path.iterdir()]
