@@ -18,10 +18,11 @@ from dre_plugins.recommend.lists import (
     FAILED_RANK,
     dense_ranks,
     rank_fantasies,
+    repetition_keys,
     subsample,
     trial_lists,
+    without_noise,
 )
-from dre_plugins.recommend.lists import repetition_keys, without_noise
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import Trial, TrialState
 
