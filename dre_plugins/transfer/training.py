@@ -4,6 +4,7 @@ Beliefs of the user become a past task, whose values fall with the distance from
 """
 
 import datetime
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -186,9 +187,11 @@ def metadata_of_beliefs(
 @contextmanager
 def _bar(is_shown: bool) -> Iterator[Callable[[Progress], None]]:
     """Show a progress bar with losses and the time left, on a terminal only."""
+    state = random.getstate()
     from rich.console import Console
     from rich.progress import Progress as Bar
 
+    random.setstate(state)  # the first import of rich draws from the user's generator
     console = Console(stderr=True)
     with Bar(console=console, disable=not (is_shown and console.is_terminal)) as bar:
         task = bar.add_task("meta-training", total=None)
