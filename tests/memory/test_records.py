@@ -1,6 +1,7 @@
 """What is written about a study is what is read, and what past studies have saved."""
 
 import errno
+import gc
 import math
 import multiprocessing
 import os
@@ -254,6 +255,7 @@ def test_a_study_that_is_forgotten_while_it_runs_goes_on_in_a_new_file(memory):
 
 
 def test_writing_waits_for_the_disk_at_most_every_minute_and_at_the_end(memory, monkeypatch):
+    gc.collect()  # or a study of an earlier test may end meanwhile
     synced = []
     monkeypatch.setattr(os, "fsync", synced.append)
     recorder = write(memory, [Trial(AT, COMPLETE, float(n)) for n in range(50)])
