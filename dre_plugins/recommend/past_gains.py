@@ -56,7 +56,7 @@ class PastGains:
         self._space, self._reference = evidence.space, evidence.space.canonical(reference)
         self._n_ended = evidence.n_ended
         self._parts = [_PastProcesses(task) for task in tasks]
-        self._signs = np.ones((len(tasks), 1))  # -1 for a task that is read the other way round
+        self._signs = np.ones((len(tasks), 1))  # -1: read with the opposite sign
         expected, misranked = self._predicted(evidence.units), np.zeros(len(tasks))
         if evidence.can_rank:
             ranked, _ = evidence.joint_list

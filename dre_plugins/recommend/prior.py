@@ -148,7 +148,7 @@ def checked(prior: LoadedPrior, n_objectives: int | None) -> LoadedPrior:
 
     The portfolio of a recognised learner is good by a single objective, so with several there is
     no recognised prior. A ValueError says that there is no prior of that name, that all priors of
-    a list are None, or that past studies or a list do not suit the number.
+    a list are None, or that past studies or a list do not suit that number.
     """
     if isinstance(prior, str):
         require(prior == UNIVERSAL, "prior", prior, f"{UNIVERSAL!r}, None, or a loaded Prior")

@@ -187,13 +187,16 @@ def metadata_of_beliefs(
 @contextmanager
 def _bar(is_shown: bool) -> Iterator[Callable[[Progress], None]]:
     """Show a progress bar with losses and the time left, on a terminal only."""
+    if not is_shown:
+        yield lambda _: None
+        return
     state = random.getstate()
     from rich.console import Console
     from rich.progress import Progress as Bar
 
     random.setstate(state)  # the first import of rich draws from the user's generator
     console = Console(stderr=True)
-    with Bar(console=console, disable=not (is_shown and console.is_terminal)) as bar:
+    with Bar(console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("meta-training", total=None)
 
         def show(progress: Progress) -> None:

@@ -299,8 +299,8 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
 def _recorded_runs(folder: Path) -> dict[str, Run | None]:
     """Return what records say of trials by folder: each run of a name wrote one, the last counts.
 
-    Of reports they have the last. Objects that Ray has pickled into them are left out unread. It
-    is None of a failed trial that `Tuner.restore(restart_errored=True)` has replaced by a new one.
+    Of reports they have the last. Objects that Ray has pickled into them are left out unread. A
+    failed trial that `Tuner.restore(restart_errored=True)` has replaced by a new one is None.
     """
     runs: dict[str, Run | None] = {}
     for file in sorted(folder.glob(RECORDS)):
