@@ -7,7 +7,7 @@ import io
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -83,7 +83,8 @@ def metadata_from_experiments(
 
     Args:
         source: The folder or the name of an experiment, a folder of such folders, a loaded
-            experiment, evaluations by name of the task, or several of these.
+            experiment, evaluations by name of the task, or several of these. Each experiment
+            counts once, also if a copy of its folder is given, too.
         metric: The metric; None: the first one of the experiment or evaluations.
         mode: Whether small or large values are good; None: what the experiment says, or "min".
         space: What was searched; None: what the experiment says, else inferred from its table.
@@ -101,27 +102,28 @@ def metadata_from_experiments(
 def tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
     """Return experiments and offline evaluations as metadata."""
     skipped: Counter[str] = Counter()
-    tasks: list[Task] = []
-    known: set[Path] = set()
+    experiments: list[Task] = []
+    tables: list[Task] = []
     for part in past_tasks.listed(source):
         if isinstance(part, Mapping):
-            read = [_offline_task(name, table, wanted, skipped) for name, table in part.items()]
-            tasks += [task for task in read if task is not None]
-            continue
-        for folder in _folders(part):
-            if folder.resolve() in known:
-                skipped["experiment that is given twice"] += 1
-                continue
-            known.add(folder.resolve())
-            experiment = read_experiment(folder, wanted, skipped)
-            if experiment is not None:
-                tasks.append(
-                    Task.from_trials(folder.name, experiment.space, [*experiment.trials.values()])
-                )
+            for name, table in part.items():
+                tables += _offline_task(name, table, wanted, skipped)
+        else:
+            for folder in _folders(part):
+                experiments += _task_in(folder, wanted, skipped)
+    tasks = [*past_tasks.without_copies(experiments, skipped), *tables]
     unknown = [reason for reason in skipped if _NO_METRIC in reason]
     if unknown and not tasks:
         raise ValueError(f"There is only an {unknown[0]}; name one of these.")
     return MetaDataset.of(tasks, source="Syne Tune", skipped=+skipped)
+
+
+def _task_in(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Iterator[Task]:
+    """Yield an experiment as a task; nothing, with the reason counted, if that fails."""
+    experiment = read_experiment(folder, wanted, skipped)
+    if experiment is not None:
+        trials = [*experiment.trials.values()]
+        yield Task.from_trials(folder.name, experiment.space, trials)
 
 
 def _sign_of(mode: str | None, task: str, metric: object) -> float:
@@ -193,7 +195,7 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
     keys = [key for key in columns if key.startswith(_CONFIG) and key not in (metric, *names)]
     cells = {key.removeprefix(_CONFIG): columns[key] for key in keys}
     rows = configurations(cells, domains, len(columns[metric]), skipped)
-    space = wanted.space or _completed(domains, [*rows.values()], [*cells])
+    space = wanted.space or infer_space([*rows.values()], [*domains, *cells], likely=domains)
     values = [None if cell is None else sign * number(cell) for cell in columns[metric]]
     reports = _reports(columns, rows, _resource_in(metadata))
     return Experiment(space, _trials(columns, rows, values, reports, wanted.limits), sign)
@@ -250,16 +252,6 @@ def _is_harmless(state: Mapping[str, Any]) -> bool:
         and is_integer(size)
         and size <= _MAX_SIZE
     )
-
-
-def _completed(
-    domains: Mapping[str, Domain], rows: Sequence[Mapping[str, Any]], names: Sequence[str]
-) -> SearchSpace:
-    """Return a search space with inferred domains where none is known."""
-    unknown = [name for name in names if name not in domains]
-    parts = [{name: row[name] for name in unknown if name in row} for row in rows]
-    inferred = infer_space(parts, unknown)
-    return SearchSpace({**domains, **inferred.domains}, inferred.conditions, inferred.optional)
 
 
 def _resource_in(metadata: Mapping[str, Any]) -> str | None:
@@ -328,37 +320,37 @@ def _offline_task(
     evaluations: offline.TransferLearningTaskEvaluations,
     wanted: Wanted,
     skipped: Counter[str],
-) -> Task | None:
-    """Return offline evaluations as a task, or None and a count why not."""
+) -> Iterator[Task]:
+    """Yield offline evaluations as a task; nothing, with the reason counted, if that fails."""
     names = [*evaluations.objectives_names]
     metric = wanted.metric or next(iter(names), None)
     if metric not in names:
         skipped[f"task {name!r} {_NO_METRIC} {metric!r}, but with {names}"] += 1
-        return None
+        return
     try:
         space = wanted.space or space_of(evaluations.configuration_space)
     except ValueError as error:
         skipped[f"task that cannot be used: {name!r} ({error})"] += 1
-        return None
-    values = np.asarray(evaluations.objectives_evaluations, dtype=np.float64)
+        return
+    reports = _mean_over_seeds(evaluations.objectives_evaluations)
     sign = _sign_of(wanted.mode or wanted.otherwise, name, metric)
-    means = sign * _mean_over_seeds(values[..., names.index(metric)])
+    values = sign * reports[..., names.index(metric)]
     table = evaluations.hyperparameters
     cells = {key: table[key].tolist() for key in space.names if key in table}
-    rows = configurations(cells, space.domains, len(means), skipped)
+    rows = configurations(cells, space.domains, len(reports), skipped)
     wanted.limits.count_unreported(names, skipped)
     trials = []
-    reports = _mean_over_seeds(values)  # `[N, fidelities, metrics]`
     for row, configuration in rows.items():
-        n_lacking = np.isnan(means[row, ::-1]).argmin()  # fidelities after the last report
+        n_lacking = np.isnan(values[row, ::-1]).argmin()  # fidelities after the last report
         report = dict(zip(names, reports[row, -1 - n_lacking].tolist(), strict=True))
-        trial = _offline_trial(configuration, means[row])
+        trial = _offline_trial(configuration, values[row])
         trials.append(replace(trial, constraints=wanted.limits.violations(report)))
-    return Task.from_trials(name, space, trials)
+    yield Task.from_trials(name, space, trials)
 
 
-def _mean_over_seeds(values: Array) -> Array:
+def _mean_over_seeds(evaluations: Any) -> Array:
     """Return means of what is not NaN, `[N, seeds, fidelities, …]` -> `[N, fidelities, …]`."""
+    values = np.asarray(evaluations, dtype=np.float64)
     is_number = ~np.isnan(values)
     with np.errstate(invalid="ignore"):  # inf - inf, and no seed at all
         return np.asarray(np.where(is_number, values, 0.0).sum(axis=1) / is_number.sum(axis=1))

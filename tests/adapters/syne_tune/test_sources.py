@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,7 +97,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Syne Tune and pandas about themselves
-def test_a_real_experiment_is_read(root: Path) -> None:
+def test_a_real_experiment_is_read(root: Path, tmp_path: Path) -> None:
     metadata = metadata_from_experiments(root / "real")
     (task,) = metadata
     assert task.name == "real" and metadata.skipped == {}
@@ -125,6 +126,10 @@ def test_a_real_experiment_is_read(root: Path) -> None:
     for source in (str(root / "real"), "real", loaded, [root / "real"], root):
         other = metadata_from_experiments(source).tasks[0]
         np.testing.assert_array_equal(other.units, task.units)
+    shutil.copytree(root / "real", tmp_path / "copied")
+    together = metadata_from_experiments([root, loaded, tmp_path])
+    assert [task.name for task in together] == ["real"]
+    assert together.skipped == {"experiment that is given twice": 2}
 
 
 @pytest.mark.slow
@@ -254,11 +259,14 @@ def test_a_reversed_scale_and_tuples_are_kept(tmp_path: Path) -> None:
 
 
 def test_an_experiment_that_is_given_twice_counts_once(tmp_path: Path) -> None:
-    table = "loss,trial_id,config_x\n0.5,0,1.5\n"
-    folder = written(tmp_path / "one", table, {"metric_names": ["loss"], "metric_mode": ["max"]})
+    table = "loss,trial_id,config_x,config_k\n0.5,0,1.5,a\n,1,2.5,b\n"
+    named = {"metric_names": ["loss"], "metric_mode": ["max"]}
+    for name, lines in (("one", table), ("other", table.replace("0.5", "0.6"))):
+        folder = written(tmp_path / name, lines, named)
+    shutil.copytree(tmp_path / "one", tmp_path / "copy of one")
     metadata = metadata_from_experiments([tmp_path, folder])
-    assert [task.name for task in metadata] == ["one"]
-    assert metadata.skipped == {"experiment that is given twice": 1}
+    assert [task.name for task in metadata] == ["copy of one", "other"]
+    assert metadata.skipped == {"experiment that is given twice": 2}
 
 
 def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
