@@ -17,7 +17,7 @@ from syne_tune.backend.trial_status import Trial
 from syne_tune.config_space import is_reverse_log_space
 from syne_tune.constants import ST_WORKER_TIME
 from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
-from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving, Bracket
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
 from dre_plugins.adapters.common.limits import Limits
@@ -65,7 +65,6 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
 
     def on_trial_add(self, trial: Trial) -> None:
         """Learn which trial runs a suggestion."""
-        super().on_trial_add(trial)
         self.searcher.on_trial_add(trial.trial_id, trial.config)
 
     def on_trial_error(self, trial: Trial) -> None:
@@ -75,7 +74,6 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
 
     def on_trial_remove(self, trial: Trial) -> None:
         """Learn that a trial was stopped or paused."""
-        super().on_trial_remove(trial)
         self.searcher.on_trial_stop(trial.trial_id, trial.config)
 
     def metadata(self) -> dict[str, Any]:
@@ -315,25 +313,12 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
             random_seed=searcher.random_seed,
         )
 
-    def on_trial_add(self, trial: Trial) -> None:
-        """Assign a trial to a bracket, with larger probability to one with more rungs."""
-        self.searcher.on_trial_add(trial.trial_id, trial.config)
-        self._draw_bracket(trial)
-
-    def _draw_bracket(self, trial: Trial) -> None:
-        # Syne Tune would draw from NumPy's global generator.
-        sizes = np.array([len(bracket.rungs) for bracket in self.brackets])
-        shares = np.exp(sizes - sizes.max())
-        rng = np.random.default_rng([self.random_seed, trial.trial_id])
-        place = rng.choice(len(sizes), p=shares / shares.sum())
-        self.trial_info[trial.trial_id] = self.brackets[place]
-
     def on_trial_result(self, trial: Trial, result: Mapping[str, Any]) -> str:
         """Learn a report, and say whether the trial goes on."""
         report = self._report_in(trial, result)
         if report is None:
             return str(SchedulerDecision.CONTINUE)
-        decision = super().on_trial_result(trial, self._comparable(result))
+        decision = super().on_trial_result(trial, self._comparable(result, *report))
         self.searcher.on_trial_result(trial.trial_id, trial.config, *report)
         if decision == SchedulerDecision.STOP:
             violations = self._limits.violations(result)
@@ -343,13 +328,12 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
     def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
         """Learn the last report of a trial."""
         report = self._report_in(trial, result)
-        if report is None:
-            self.trial_info.pop(trial.trial_id, None)
-        else:
-            super().on_trial_complete(trial, self._comparable(result))
-        value, step = report or (None, None)
+        if report is not None:
+            super().on_trial_complete(trial, self._comparable(result, *report))
+        self.trial_info.pop(trial.trial_id, None)
+        value, resource = report or (None, None)
         violations = self._violations_of(trial, result)
-        self.searcher.on_trial_complete(trial.trial_id, trial.config, value, step, violations)
+        self.searcher.on_trial_complete(trial.trial_id, trial.config, value, resource, violations)
 
     def on_trial_error(self, trial: Trial) -> None:
         """Learn that a trial has failed."""
@@ -358,8 +342,8 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
 
     def on_trial_remove(self, trial: Trial) -> None:
         """Learn that a trial was stopped or paused."""
-        self.trial_info.setdefault(trial.trial_id, None)
         super().on_trial_remove(trial)
+        self.trial_info.pop(trial.trial_id, None)
 
     def _report_in(self, trial: Trial, result: Mapping[str, Any]) -> tuple[float, float] | None:
         """Return the value, small is good, and the resource of a report; None if it has none."""
@@ -373,14 +357,22 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
                 "resource",
             )
             return None
-        if trial.trial_id not in self.trial_info:  # as from `AskTellScheduler`
-            self._draw_bracket(trial)
+        if trial.trial_id not in self.trial_info:
+            self.trial_info[trial.trial_id] = self._drawn_bracket(trial.trial_id)
         return self.metric_multiplier * number_of(result[self.metric]), resource
 
-    def _comparable(self, result: Mapping[str, Any]) -> dict[str, Any]:
+    def _drawn_bracket(self, trial_id: int) -> Bracket:
+        """Return the bracket of a trial, with larger probability one with more rungs."""
+        # Syne Tune would draw from NumPy's global generator.
+        sizes = np.array([len(bracket.rungs) for bracket in self.brackets])
+        shares = np.exp(sizes - sizes.max())
+        rng = np.random.default_rng([self.random_seed, trial_id])
+        return self.brackets[rng.choice(len(sizes), p=shares / shares.sum())]
+
+    def _comparable(
+        self, result: Mapping[str, Any], value: float, resource: float
+    ) -> dict[str, Any]:
         """Return a report with the worst value in place of NaN, which has no rank in a rung."""
-        value = number_of(result[self.metric])
-        worst = math.inf * self.metric_multiplier
-        resource = number_of(result[self.time_attr])
-        comparable = worst if math.isnan(value) else value
-        return {**result, self.metric: comparable, self.time_attr: resource}
+        comparable = math.inf if math.isnan(value) else value
+        metric = self.metric_multiplier * comparable
+        return {**result, self.metric: metric, self.time_attr: resource}

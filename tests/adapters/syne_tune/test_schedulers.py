@@ -160,7 +160,8 @@ def test_brackets_are_drawn_by_the_seed_and_by_size() -> None:
     assert [len(bracket.rungs) for bracket in scheduler.brackets] == [3, 2, 1]
     places = []
     for trial_id in range(300):
-        scheduler.on_trial_add(Trial(trial_id, {"lr": 0.1, "layers": 1, "act": "relu"}, None))
+        trial = Trial(trial_id, {"lr": 0.1, "layers": 1, "act": "relu"}, None)
+        scheduler.on_trial_result(trial, {"epoch": 0, "loss": 1.0})
         places.append(scheduler.brackets.index(scheduler.trial_info[trial_id]))
     counts = np.bincount(places)
     np.testing.assert_allclose(counts / 300, [0.665, 0.245, 0.09], atol=0.06)
