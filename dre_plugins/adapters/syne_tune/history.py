@@ -25,7 +25,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import Trial, TrialState, number_of
 from dre_plugins.space.base import match_key
 from dre_plugins.space.rules import Valid
 from dre_plugins.study.arguments import GivenMemory, is_wanted
@@ -176,6 +176,68 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         if not is_known or key in self._without_id.values():
             self._by_trial_id[trial_id] = key, self._number_for(trial_id, key, config)
 
+    def on_trial_result(
+        self,
+        trial_id: int,
+        config: Mapping[str, Any],
+        metric: float | Sequence[float] | None,
+        resource_level: float | None = None,
+    ) -> None:
+        """Learn an intermediate result; the last one of a resource level counts.
+
+        Of several objectives only final values count.
+
+        Args:
+            metric: Value of the metric, small is good, or of each; None if the report lacks it.
+            resource_level: Resource that the trial has reached; None takes the number of its
+                reports.
+
+        Raises:
+            ValueError: If there are not as many values as objectives.
+        """
+        value = self._value(metric)
+        number = self._reporting(trial_id, config)
+        if number is None or not isinstance(value, float):
+            return
+        self._n_reports[number] += 1
+        step = number_of(resource_level)
+        if not math.isfinite(step):
+            step = self._n_reports[number]
+        self._study.report(number, step, value)
+
+    def on_trial_complete(
+        self,
+        trial_id: int,
+        config: Mapping[str, Any],
+        metric: float | Sequence[float] | None,
+        resource_level: float | None = None,
+        constraints: Mapping[str, float] | None = None,
+        cost: float | None = None,
+    ) -> None:
+        """Learn the final result of a trial; NaN says that it failed.
+
+        Args:
+            metric: Value of the metric, small is good, or of each; None if the last report lacks
+                it. Then the trial counts by its earlier reports.
+            resource_level: Resource that the trial has reached, if known.
+            constraints: How far each constraint is violated, by name; at most 0 where it is met.
+            cost: Cost of the trial, see `AskTell.tell`.
+
+        Raises:
+            ValueError: If there are not as many values as objectives.
+        """
+        value = self._value(metric)
+        number = self._running(trial_id, config)
+        if number is None:
+            return
+        if value is None:
+            self._study.stop(number, constraints=constraints)
+            return
+        step = number_of(resource_level)
+        if math.isfinite(step) and isinstance(value, float):
+            self._study.report(number, step, value)
+        self._study.tell(number, value, constraints=constraints, cost=cost)
+
     def on_trial_error(self, trial_id: int, config: Mapping[str, Any] | None = None) -> None:
         """Learn that a trial failed.
 
@@ -201,6 +263,15 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         if number is not None:
             self._study.stop(number, constraints=constraints)
             self._presumed_stopped.add(number)
+
+    def _value(self, metric: Any) -> float | tuple[float, ...] | None:
+        if metric is None:
+            return None
+        if isinstance(self._direction, str):
+            return number_of(metric)
+        n, wanted = len(self._direction), f"{len(metric)}, as many as the scheduler has metrics"
+        require(n == len(metric), "n_objectives", n, wanted)
+        return tuple(number_of(value) for value in metric)
 
     # ---- which trial is which
 

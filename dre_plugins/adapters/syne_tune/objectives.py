@@ -73,48 +73,6 @@ class MultiObjectiveDRESearcher(StudySearcher):
         """
         return self._study.best_trials
 
-    def on_trial_result(
-        self, trial_id: int, config: Mapping[str, Any], metrics: Sequence[float] | None
-    ) -> None:
-        """Learn that a trial runs; values of several objectives count at the end only.
-
-        Args:
-            metrics: Its values, small is good; None if the report lacked any.
-
-        Raises:
-            ValueError: If their number is not `n_objectives`.
-        """
-        self._values(metrics)
-        self._reporting(trial_id, config)
-
-    def on_trial_complete(
-        self,
-        trial_id: int,
-        config: Mapping[str, Any],
-        metrics: Sequence[float] | None,
-        constraints: Mapping[str, float] | None = None,
-    ) -> None:
-        """Learn the final results of a trial; None, or a NaN among them, says that it failed.
-
-        Args:
-            metrics: Its values, small is good; None if the last report lacked any.
-            constraints: How far each constraint is violated, by name; at most 0 where it is met.
-
-        Raises:
-            ValueError: If their number is not `n_objectives`.
-        """
-        values = self._values(metrics)
-        number = self._running(trial_id, config)
-        if number is not None:
-            self._study.tell(number, values, constraints=constraints)
-
-    def _values(self, metrics: Sequence[float] | None) -> tuple[float, ...] | None:
-        if metrics is None:
-            return None
-        n, wanted = len(self._direction), f"{len(metrics)}, as many as the scheduler has metrics"
-        require(n == len(metrics), "n_objectives", n, wanted)
-        return tuple(number_of(value) for value in metrics)
-
 
 class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
     """Tune several metrics with a `MultiObjectiveDRESearcher` and run every trial to its end.
@@ -178,21 +136,6 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         self.do_minimize = are_small
         self.metric_multiplier = [1 if is_small else -1 for is_small in are_small]
 
-    @property
-    def mode(self) -> str:
-        """Return the mode of all metrics, for `AskTellScheduler.best_trial`.
-
-        Raises:
-            AttributeError: If some metrics are minimised and others maximised.
-        """
-        mode = self.metric_mode()
-        if isinstance(mode, list):
-            raise AttributeError(
-                f"MODRE has no single mode: {self.metrics} are {mode}. Its searcher.best_trials "
-                "is the front."
-            )
-        return mode
-
     def metric_mode(self) -> str | list[str]:
         """Return "min" or "max", or a list of these where the metrics differ."""
         modes = ["min" if is_small else "max" for is_small in self.do_minimize]
@@ -205,12 +148,13 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
 
     def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
         """Learn the last report of a trial."""
-        values = None
-        if self._has_all(trial, result, self.metrics):
-            signed = zip(self.metric_multiplier, self.metrics, strict=True)
-            values = [sign * number_of(result[name]) for sign, name in signed]
+        self._has_all(trial, result, self.metrics)  # or else it says so
+        signed = zip(self.metric_multiplier, self.metrics, strict=True)
+        values = [sign * number_of(result.get(name)) for sign, name in signed]
         violations = self._violations_of(trial, result)
-        self.searcher.on_trial_complete(trial.trial_id, trial.config, values, violations)
+        self.searcher.on_trial_complete(
+            trial.trial_id, trial.config, values, constraints=violations
+        )
 
 
 def _checked_metrics(metrics: Any) -> list[str]:

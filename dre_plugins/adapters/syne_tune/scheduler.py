@@ -52,8 +52,18 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
 
     @property
     def mode(self) -> str:
-        """Return "min" or "max", for `AskTellScheduler.best_trial`."""
-        return str(self.metric_mode())
+        """Return "min" or "max", for `AskTellScheduler.best_trial`.
+
+        Raises:
+            AttributeError: If some metrics are minimised and others maximised.
+        """
+        mode = self.metric_mode()
+        if not isinstance(mode, str):
+            raise AttributeError(
+                f"{type(self).__name__} has no single mode: {self.metric_names()} are {mode}. Its "
+                "searcher.best_trials is the front."
+            )
+        return mode
 
     def explain(self, trial_id: int) -> Explanation:
         """Say where the configuration of a trial came from and what was expected of it.

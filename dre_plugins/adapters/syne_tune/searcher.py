@@ -1,15 +1,10 @@
 """Deep Ranking Ensembles as a searcher of Syne Tune: `DRESearcher`."""
 
-import math
-from collections.abc import Mapping
-from typing import Any
-
 from syne_tune.optimizer.schedulers.searchers.single_objective_searcher import (
     SingleObjectiveBaseSearcher,
 )
 
 from dre_plugins.adapters.syne_tune.history import StudySearcher
-from dre_plugins.recommend.trials import number_of
 
 
 class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
@@ -74,55 +69,3 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             parameter in common with the space, or `valid` raises or holds for no configuration
             that was tried.
     """
-
-    def on_trial_result(
-        self,
-        trial_id: int,
-        config: Mapping[str, Any],
-        metric: float | None,
-        resource_level: float | None = None,
-    ) -> None:
-        """Learn an intermediate result; the last one of a resource level counts.
-
-        Args:
-            metric: Value of the metric, small is good; None if the report lacks it.
-            resource_level: Resource that the trial has reached; None takes the number of its
-                reports.
-        """
-        number = self._reporting(trial_id, config)
-        if number is None or metric is None:
-            return
-        self._n_reports[number] += 1
-        step = number_of(resource_level)
-        if not math.isfinite(step):
-            step = self._n_reports[number]
-        self._study.report(number, step, number_of(metric))
-
-    def on_trial_complete(
-        self,
-        trial_id: int,
-        config: Mapping[str, Any],
-        metric: float | None,
-        resource_level: float | None = None,
-        constraints: Mapping[str, float] | None = None,
-        cost: float | None = None,
-    ) -> None:
-        """Learn the final result of a trial; NaN says that it failed.
-
-        Args:
-            metric: Value of the metric, small is good; None if the last report lacks it. Then the
-                trial counts by its earlier reports.
-            resource_level: Resource that the trial has reached, if known.
-            constraints: How far each constraint is violated, by name; at most 0 where it is met.
-            cost: Cost of the trial, see `AskTell.tell`.
-        """
-        number = self._running(trial_id, config)
-        if number is None:
-            return
-        if metric is None:
-            self._study.stop(number, constraints=constraints)
-            return
-        value, step = number_of(metric), number_of(resource_level)
-        if math.isfinite(step):
-            self._study.report(number, step, value)
-        self._study.tell(number, value, constraints=constraints, cost=cost)
