@@ -301,7 +301,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             self._n_at_once = max(1, len(self._without_id))
         if self not in _REPORTING:
             _REPORTING[self] = os.getpid()
-            weakref.finalize(self, _record_collected, self._study, os.getpid())
+            weakref.finalize(self, _record_running, self._study, os.getpid())
         return self._running(trial_id, config)
 
     def _running(
@@ -350,16 +350,11 @@ def searcher_in(scheduler: Any) -> StudySearcher | None:
 
 
 def _record_running(study: AskTell, process: int) -> None:
-    """Record what still runs at the end of a process or of a searcher; a fork does nothing."""
-    if process == os.getpid():
-        study.record_running()
+    """Record what still runs at the end of a searcher or of a process; a fork does nothing.
 
-
-def _record_collected(study: AskTell, process: int) -> None:
-    """Record what still runs when a searcher is collected, which may be in any thread.
-
-    Another thread may be inside the study and wait for a lock that this thread holds. So this one
-    waits for at most a second, and otherwise leaves the recording to the end of the process.
+    A searcher may be collected in any thread, while another one is inside the study and waits for
+    a lock that this thread holds. So this one waits for at most a second, and otherwise leaves the
+    recording to the end of the process.
     """
     if process == os.getpid() and not study.call_unless_busy(study.record_running, 1.0):
         atexit.register(_record_running, study, process)
