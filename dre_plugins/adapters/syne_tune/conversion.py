@@ -1,6 +1,7 @@
 """Convert Syne Tune's configuration spaces and configurations."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import copy
 from typing import Any
 
@@ -109,12 +110,10 @@ def _numeric(domain: Any) -> Domain:
 def _check_choices(domain: Any, choices: list[Any]) -> None:
     """Refuse choices that Syne Tune itself cannot hand to a trial, such as functions."""
     for choice in choices:
-        try:
-            is_same = match_key(domain.cast(choice)) == match_key(choice)
-        except _CAST_ERRORS:
-            is_same = False
-        if not is_same:
-            raise UnsupportedDomainError(
-                f"Syne Tune cannot cast the choice {choice!r} to its type; choose among names of "
-                "such values."
-            )
+        with suppress(*_CAST_ERRORS):
+            if match_key(domain.cast(choice)) == match_key(choice):
+                continue
+        raise UnsupportedDomainError(
+            f"Syne Tune cannot cast the choice {choice!r} to its type; choose among names of "
+            "such values."
+        )
