@@ -70,7 +70,7 @@ class ExpectedGainCriterion:
 
     Args:
         scheduler: The scheduler of the same tuner, which may be in another one such as
-            `MedianStopping`, or its `DRESearcher`.
+            `MedianStoppingRule`, or its `DRESearcher`.
         n_ahead: Number of next trials whose gain is considered, at least 1.
         min_gain: Smallest expected gain for which the experiment continues, in the unit of the
             metric, above 0. None: 2 % of the difference between the best trial and the median of
