@@ -28,6 +28,8 @@ N_FIRST = 10
 GAIN_OF_TEN = 0.5
 MAX_AHEAD = 1_000_000
 BY_NUMBER = 0.9
+# Values that differ by no more than this share of the largest are equal, as in the posterior.
+ROUNDING = 4.0 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ def expected_gain(rule: Rule, observed: Observed, *, n_ahead: int = 10) -> Expec
 
     gain = ½ √(EI · gained) (k / 10)^0.9, with EI the largest expected improvement of a candidate.
     Under constraints, or where a region fails, it is too large: it takes all candidates as valid.
+    If nothing was gained so far, as where all values are equal, which tell no scale, it is 0.
 
     `rule` says which configurations may be tried. What is `observed` has one objective; larger is
     better. `n_ahead` is the number k of next trials, at least 1.
@@ -56,12 +59,15 @@ def expected_gain(rule: Rule, observed: Observed, *, n_ahead: int = 10) -> Expec
     values = all_values[np.isfinite(all_values)]
     if len(values) < N_FIRST or not rule.space.n_parameters:
         return None
-    from dre_plugins.recommend.posterior import best_improvement  # torch: only when it is needed
-
     with np.errstate(under="ignore"):
         # Divided by the largest first, as differences of 1e308 overflow.
         size = largest_of(values)
-        gained = size * float(values.max() / size - np.median(values[:N_FIRST] / size))
+        gained = float(values.max() / size - np.median(values[:N_FIRST] / size))
+        if gained <= ROUNDING:
+            return ExpectedGain(0.0, 0.0)
+        gained *= size
+    from dre_plugins.recommend.posterior import best_improvement  # torch: only when it is needed
+
     improvement = best_improvement(rule, observed)
     share = GAIN_OF_TEN * (n_ahead / 10) ** BY_NUMBER
     # Not the root of the product: that of two values of 1e-200 is none.
@@ -80,7 +86,8 @@ class StoppingRule:
 
     n_ahead: int = 10  # number of next trials whose gain is considered, at least 1
     # smallest expected gain for which the study continues, in the unit of the metric, above 0;
-    # None: 2 % of the difference between the best trial and the median of the first ten
+    # None: 2 % of the difference between the best trial and the median of the first ten, without
+    # which the study ends
     min_gain: float | None = None
     min_n_trials: int = 20  # complete, feasible trials before which the study never ends
 
@@ -111,13 +118,15 @@ class StoppingRule:
         if expected is None:
             return False
         limit = MIN_SHARE * expected.gained if self.min_gain is None else self.min_gain
-        if expected.gain < limit:
+        is_met = expected.gain < limit or not expected.gained
+        if is_met:
             logger.info(
                 "The study ends after %d complete trials: the next %d are expected to gain %.3g, "
-                "less than %.3g.",
-                *(len(observed.valid), self.n_ahead, expected.gain, limit),
+                "%s.",
+                *(len(observed.valid), self.n_ahead, expected.gain),
+                f"less than {limit:.3g}" if limit else "as nothing was gained since the first ten",
             )
-        return expected.gain < limit
+        return is_met
 
 
 class StudyStopping:

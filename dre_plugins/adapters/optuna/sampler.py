@@ -92,12 +92,12 @@ class DRESampler(BaseSampler):
             of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
             has a trained prior, or None, for each objective. `dre_plugins.PastTasks` hold past
             studies, like `past_studies`, and may map names of parameters.
-        past_studies: Past studies of one objective, from which the first 20 trials learn: studies,
-            a storage or its URL, several of these, or a `dre_plugins.MetaDataset`, of which the
-            last 100 are read. Search spaces, metrics and directions may differ. A study with the
-            name of the present one is left out. "storage" finds them as a memory does: up to 30
-            in the storage of the present study that have half of its parameters, as they were
-            when it began.
+        past_studies: Past studies of one objective, from which the first 20 trials learn: studies
+            (an `AskTell`, too), a storage or its URL, several of these, or a
+            `dre_plugins.MetaDataset`, of which the last 100 are read. Search spaces, metrics and
+            directions may differ. A study with the name of the present one is left out. "storage"
+            finds them as a memory does: up to 30 in the storage of the present study that have
+            half of its parameters, as they were when it began.
         n_startup_trials: Number of trials that must have ended, enqueued and added ones included,
             before a model proposes; until then, Sobol points. None means 3 for the universal prior
             and 10 for the ensemble, or 0 with a trained prior.
