@@ -6,28 +6,21 @@ user attribute, because optuna-dashboard and `Study.trials_dataframe` show those
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from dataclasses import asdict, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 from optuna.logging import get_logger
 from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
 from dre_plugins.recommend.interruptions import is_from_signal_handler
-from dre_plugins.recommend.trials import Trial, number_of
-from dre_plugins.space.base import is_real
 from dre_plugins.space.ranges import is_finite
 
-ConstraintsFunc: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
-
 EXPLANATION_KEY = "dre:explanation"
-CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
 ENQUEUED_KEY = "fixed_params"  # where Optuna keeps the values of an enqueued trial
 
 _WORDS = ("source", "past_studies")
@@ -47,21 +40,6 @@ def explanation_of(trial: FrozenTrial) -> Explanation:
             stored["source"], **figures, past_studies=past if isinstance(past, str) else None
         )
     return Explanation("enqueued" if ENQUEUED_KEY in trial.system_attrs else "unknown")
-
-
-def constraints_of(trial: FrozenTrial) -> dict[str, float]:
-    """Return how far a trial violates each constraint, by name; at most 0 where it is met.
-
-    A value that is no number becomes NaN, which means unknown.
-    """
-    try:
-        violations = getattr(trial, "constraints", None)  # since Optuna 5
-        if violations is None:
-            unnamed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
-            violations = {str(place): violation for place, violation in enumerate(unnamed)}
-    except TypeError:  # another program may have put anything there
-        return {}
-    return {name: number_of(violation) for name, violation in violations.items()}
 
 
 def storage_of(study: Study) -> BaseStorage:
@@ -177,59 +155,3 @@ class TrialReporter:
             self.stats["unwritten"] += 1
             about = text.format(number=trial.number, problem=problem)
             self.log(study, text, f"{about} Further failures are only counted.")
-
-
-class StatedConstraints:
-    """Write constraints of ended trials by a function; keep those that could not be written."""
-
-    def __init__(self, function: ConstraintsFunc | None, reporter: TrialReporter) -> None:
-        is_function = function is None or callable(function)
-        require(is_function, "constraints_func", function, "a function of a trial, or None")
-        self._function = function
-        self._reporter = reporter
-        self._unwritten: dict[tuple[str, int], dict[str, float]] = {}
-
-    def evaluate(self, study: Study, trial: FrozenTrial) -> FrozenTrial:
-        """Evaluate and write the constraints of a trial, and return the trial with them.
-
-        A failure does not end the study.
-        """
-        if self._function is None:
-            return trial
-        try:
-            # Integers that no float can hold become infinite.
-            violations = [number_of(v) if is_real(v) else float(v) for v in self._function(trial)]
-        except Exception as error:
-            if is_from_signal_handler(error):
-                raise
-            self._reporter.stats["constraint_errors"] += 1
-            self._reporter.log(
-                study,
-                "<constraints>",
-                f"constraints_func failed in trial {trial.number}, whose constraints count as "
-                f"unknown ({type(error).__name__}: {error}). Further failures are only counted.",
-            )
-            return trial
-        problem = set_attribute(study, trial, CONSTRAINTS_KEY, violations)
-        if problem:
-            named = {str(place): violation for place, violation in enumerate(violations)}
-            self._unwritten[study.study_name, trial.number] = named
-        text = (
-            "The constraints of trial {number} cannot be stored ({problem}): this sampler "
-            "remembers them, other processes and later ones do not know them."
-        )
-        self._reporter.warn_if(problem, study, trial, text)
-        stated = copy(trial)
-        stated.system_attrs = {**trial.system_attrs, CONSTRAINTS_KEY: violations}
-        return stated
-
-    def with_unwritten(
-        self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]
-    ) -> list[Trial]:
-        """Return a history with the constraints that could not be written."""
-        complete = [*history]
-        for place, trial in enumerate(trials):
-            violations = self._unwritten.get((study.study_name, trial.number))
-            if violations is not None:
-                complete[place] = replace(history[place], constraints=violations)
-        return complete

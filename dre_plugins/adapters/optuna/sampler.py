@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, checked_cost_name, seed_from
 from dre_plugins.adapters.optuna import attributes, claims, conversion
+from dre_plugins.adapters.optuna.constraints import ConstraintsFunc, StatedConstraints
 from dre_plugins.adapters.optuna.define_by_run import independent_unit
 from dre_plugins.adapters.optuna.history import History, cost_of
 from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource
@@ -26,6 +27,7 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
+from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.rules import Rule, RuleError, Valid
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.study.arguments import GivenMemory
@@ -132,9 +134,10 @@ class DRESampler(BaseSampler):
         stats: Counters, with which a copy goes on: "suggestions", and these by `source` of
             `explain`; "independent" parameters, "conflicts" with other trials, "invalid"
             configurations, "fallbacks", "device_fallbacks" to the CPU, "skipped_turns" of the
-            universal prior and "unwritten" attributes, which the storage refused;
-            "past_contradicted" suggestions, made without past studies because trials contradict
-            them. With a memory: "past_studies", "memory_errors".
+            universal prior, "constraint_errors", and "unwritten" attributes, which the storage
+            refused; "past_contradicted" suggestions, made without past studies because trials
+            contradict them; "thin_rule", 1 if few configurations satisfy `valid`. With a memory:
+            "past_studies", "memory_errors".
 
     Note:
         `explain` reads the user attribute "dre:explanation" of a trial. A prior that shares no
@@ -155,7 +158,7 @@ class DRESampler(BaseSampler):
         warn_independent_sampling: bool = True,
         allow_duplicates: bool = False,
         failed: str = "model",
-        constraints_func: attributes.ConstraintsFunc | None = None,
+        constraints_func: ConstraintsFunc | None = None,
         cost: str | None = None,
         valid: Valid | None = None,
         settings: Settings | None = None,
@@ -179,7 +182,7 @@ class DRESampler(BaseSampler):
             prior, past_studies, memory, self._settings, self.stats, process.began_at
         )
         self._reporter = reporter = attributes.TrialReporter(self.stats)
-        self._constraints = attributes.StatedConstraints(constraints_func, reporter)
+        self._constraints = StatedConstraints(constraints_func, reporter)
         self._rules = StudyRules(valid, self._seed, process, reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
         self._history = History(self._cost)
@@ -245,6 +248,12 @@ class DRESampler(BaseSampler):
     def rule_on(self, space: SearchSpace) -> Rule:
         """Return which configurations of a search space may be tried, by the argument `valid`."""
         return self._rules.new(space)
+
+    def with_constraints(
+        self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]
+    ) -> list[Trial]:
+        """Return a history of trials with what this sampler alone knows of their constraints."""
+        return self._constraints.known(study, trials, history)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial

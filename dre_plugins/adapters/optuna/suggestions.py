@@ -24,7 +24,8 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna import conversion
-from dre_plugins.adapters.optuna.attributes import StatedConstraints, TrialReporter, logger
+from dre_plugins.adapters.optuna.attributes import TrialReporter, logger
+from dre_plugins.adapters.optuna.constraints import StatedConstraints
 from dre_plugins.adapters.optuna.history import History
 from dre_plugins.adapters.optuna.prior import PriorSource, StudyPrior
 from dre_plugins.adapters.optuna.rules import StudyRules
@@ -68,7 +69,7 @@ class Suggestions:
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self.history.readable(begun, search_space, study.directions)
         self.reporter.log(study, "<unreadable>", problem)
-        history = self.constraints.with_unwritten(study, others, history)
+        history = self.constraints.known(study, others, history)
         ordered = self.settings.order_numeric_choices
         space, whole = conversion.learnt_space(search_space, others, history, ordered)
         space, counts = conversion.spanning(space, others, history)
