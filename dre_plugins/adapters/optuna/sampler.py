@@ -339,9 +339,17 @@ class DRESampler(BaseSampler):
         values = self._rules.values(study, trial, param_name, domain, unit)
         if domain.n_values is None or self._settings.allow_duplicates:
             return next(values)
-        value, n_conflicts, problem = claims.unclaimed(
-            study, trial, param_name, param_distribution, values, self._history.numbers
-        )
-        self.stats.update(["conflicts"] * n_conflicts)  # no key if there is none
-        self._reporter.warn_if(problem, study, trial)
+        numbers = conversion.internal_numbers(trial)
+
+        def repeats(other: FrozenTrial) -> bool:
+            return self._history.numbers(other) == numbers
+
+        for n_conflicts, value in enumerate(values):
+            if n_conflicts == claims.MAX_MOVES:
+                break  # the last one is taken in any case
+            numbers[param_name] = conversion.internal_number(param_distribution, value)
+            self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
+            if claims.conflicting_trials(study, trial, repeats, waits=False) is None:
+                break
+            self.stats["conflicts"] += 1
         return value
