@@ -50,7 +50,6 @@ STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.FAIL: TrialState.FAILED,
     OptunaState.RUNNING: TrialState.RUNNING,
 }
-SUCCEEDED = (OptunaState.COMPLETE, OptunaState.PRUNED)  # have ended without a failure
 
 
 def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True) -> Domain:

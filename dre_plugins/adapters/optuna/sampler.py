@@ -15,7 +15,6 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, checked_cost_name, seed_from
 from dre_plugins.adapters.optuna import attributes, claims, conversion
-from dre_plugins.adapters.optuna.constraints import ConstraintsFunc, StatedConstraints
 from dre_plugins.adapters.optuna.define_by_run import independent_unit
 from dre_plugins.adapters.optuna.history import History, cost_of
 from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource
@@ -158,7 +157,7 @@ class DRESampler(BaseSampler):
         warn_independent_sampling: bool = True,
         allow_duplicates: bool = False,
         failed: str = "model",
-        constraints_func: ConstraintsFunc | None = None,
+        constraints_func: attributes.ConstraintsFunc | None = None,
         cost: str | None = None,
         valid: Valid | None = None,
         settings: Settings | None = None,
@@ -182,7 +181,7 @@ class DRESampler(BaseSampler):
             prior, past_studies, memory, self._settings, self.stats, process.began_at
         )
         self._reporter = reporter = attributes.TrialReporter(self.stats)
-        self._constraints = StatedConstraints(constraints_func, reporter)
+        self._constraints = attributes.StatedConstraints(constraints_func, reporter)
         self._rules = StudyRules(valid, self._seed, process, reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
         self._history = History(self._cost)
@@ -214,7 +213,7 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
         """Evaluate the constraints, record the trial and tell the independent sampler."""
-        has_succeeded = state in conversion.SUCCEEDED
+        has_succeeded = state in attributes.SUCCEEDED
         constrained = self._constraints.evaluate(study, trial) if has_succeeded else trial
         is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
         if is_attribute and cost_of(trial, self._cost) is None:

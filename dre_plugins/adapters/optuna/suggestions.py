@@ -24,8 +24,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna import conversion
-from dre_plugins.adapters.optuna.attributes import TrialReporter, logger
-from dre_plugins.adapters.optuna.constraints import StatedConstraints
+from dre_plugins.adapters.optuna.attributes import StatedConstraints, TrialReporter, logger
 from dre_plugins.adapters.optuna.history import History
 from dre_plugins.adapters.optuna.prior import PriorSource, StudyPrior
 from dre_plugins.adapters.optuna.rules import StudyRules
