@@ -52,7 +52,8 @@ class AskTell(KeptTrials):
             its weights, and the universal prior takes turns once ten trials have ended. The path
             of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
             has a trained prior, or None, for each objective. From `dre_plugins.PastTasks`, past
-            studies of one objective, the first 20 trials learn.
+            studies of one objective such as `PastTasks([finished.task()])`, the first 20 trials
+            learn.
         n_startup_trials: Number of trials that must have ended before a model proposes; until
             then, Sobol points. None means 3 for the universal prior and 10 for the ensemble, or 0
             with a trained prior.
