@@ -28,7 +28,7 @@ N_FIRST = 10
 GAIN_OF_TEN = 0.5
 MAX_AHEAD = 1_000_000
 BY_NUMBER = 0.9
-# Values that differ by no more than this share of the largest are equal, as in the posterior.
+# Values that differ by no more than this share are equal, as in the posterior.
 ROUNDING = 4.0 * np.finfo(np.float64).eps
 
 
@@ -50,7 +50,6 @@ def expected_gain(rule: Rule, observed: Observed, *, n_ahead: int = 10) -> Expec
 
     gain = ½ √(EI · gained) (k / 10)^0.9, with EI the largest expected improvement of a candidate.
     Under constraints, or where a region fails, it is too large: it takes all candidates as valid.
-    If nothing was gained so far, as where all values are equal, which tell no scale, it is 0.
 
     `rule` says which configurations may be tried. What is `observed` has one objective; larger is
     better. `n_ahead` is the number k of next trials, at least 1.
@@ -59,15 +58,12 @@ def expected_gain(rule: Rule, observed: Observed, *, n_ahead: int = 10) -> Expec
     values = all_values[np.isfinite(all_values)]
     if len(values) < N_FIRST or not rule.space.n_parameters:
         return None
+    from dre_plugins.recommend.posterior import best_improvement  # torch: only when it is needed
+
     with np.errstate(under="ignore"):
         # Divided by the largest first, as differences of 1e308 overflow.
         size = largest_of(values)
-        gained = float(values.max() / size - np.median(values[:N_FIRST] / size))
-        if gained <= ROUNDING:
-            return ExpectedGain(0.0, 0.0)
-        gained *= size
-    from dre_plugins.recommend.posterior import best_improvement  # torch: only when it is needed
-
+        gained = size * float(values.max() / size - np.median(values[:N_FIRST] / size))
     improvement = best_improvement(rule, observed)
     share = GAIN_OF_TEN * (n_ahead / 10) ** BY_NUMBER
     # Not the root of the product: that of two values of 1e-200 is none.
@@ -86,8 +82,7 @@ class StoppingRule:
 
     n_ahead: int = 10  # number of next trials whose gain is considered, at least 1
     # smallest expected gain for which the study continues, in the unit of the metric, above 0;
-    # None: 2 % of the difference between the best trial and the median of the first ten, without
-    # which the study ends
+    # None: 2 % of the difference between the best trial and the median of the first ten
     min_gain: float | None = None
     min_n_trials: int = 20  # complete, feasible trials before which the study never ends
 
@@ -105,11 +100,19 @@ class StoppingRule:
     ) -> bool:
         """Say whether a study of one objective is to end, and log why it is; see `expected_gain`.
 
-        If the model fails the study goes on, with a warning.
+        Equal values tell no scale of gains; if all are, the study ends. If the model fails it goes
+        on, with a warning.
         """
         require(n_objectives == 1, "the number of objectives", n_objectives, "1")
         if len(observed.valid) < self.min_n_trials:
             return False
+        values = np.array([trial.value for trial in observed.valid_trials], dtype=np.float64)
+        with np.errstate(over="ignore"):  # differences of 1e308
+            are_equal = np.allclose(values, values[0], rtol=ROUNDING, atol=0.0)
+        if are_equal:
+            text = "The study ends after %d complete trials, as all have the same value."
+            logger.info(text, len(values))
+            return True
         try:
             expected = expected_gain(rule, observed, n_ahead=self.n_ahead)
         except RuntimeError as error:  # numerics or memory: no reason to end a study
@@ -118,15 +121,13 @@ class StoppingRule:
         if expected is None:
             return False
         limit = MIN_SHARE * expected.gained if self.min_gain is None else self.min_gain
-        is_met = expected.gain < limit or not expected.gained
-        if is_met:
+        if expected.gain < limit:
             logger.info(
                 "The study ends after %d complete trials: the next %d are expected to gain %.3g, "
-                "%s.",
-                *(len(observed.valid), self.n_ahead, expected.gain),
-                f"less than {limit:.3g}" if limit else "as nothing was gained since the first ten",
+                "less than %.3g.",
+                *(len(observed.valid), self.n_ahead, expected.gain, limit),
             )
-        return is_met
+        return expected.gain < limit
 
 
 class StudyStopping:

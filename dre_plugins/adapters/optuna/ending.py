@@ -57,7 +57,7 @@ class ExpectedGainCallback:
         n_ahead: Number of next trials whose gain is considered, at least 1.
         min_gain: Smallest expected gain for which the study continues, in the unit of the metric,
             above 0. None: 2 % of the difference between the best trial and the median of the first
-            ten; if there is no difference, as of a constant metric, the study ends.
+            ten. A study whose values are all equal ends in any case.
         min_n_trials: Complete, feasible trials before which the study never stops, at least 10.
 
     Raises:
