@@ -233,7 +233,8 @@ def stats(folder: Folder = None) -> None:
         "first suggestions": _first_suggestions(learners),
     }
     console().print(entry_table(f"memory {opened.path}", counts))
-    times = Counter(study for learnt_from in sources.values() for study in learnt_from)
+    # A study that has no trial yet has a choice of past studies, but no record.
+    times = Counter(study for entry in learners for study in sources[entry.header.study])
     most = Table(whole("learnt from most"), "in studies", title_justify="left")
     for entry in sorted(entries, key=lambda e: -times[e.header.study])[:N_MOST_USED]:
         if times[entry.header.study]:

@@ -21,7 +21,7 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 
 FORMAT = "dre-plugins/memory-index"
-VERSION = 5
+VERSION = 6
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Entry:
     header: Header
     files: tuple[Path, ...]  # its records
     domains: Mapping[str, Any]  # its parameters by name, as `SearchSpace.to_dict` has them
-    digest: str  # of the parameters
+    digest: str  # of the parameters, in whatever order
     n_trials: int  # number of ended trials
     last: float  # time when the last one ended, in seconds since 1970
     n_bytes: int  # size of its records
@@ -134,7 +134,7 @@ def _summary(path: Path) -> dict[str, Any] | None:
     if not spaces:
         return None
     domains = {name: domain for space in spaces for name, domain in space.items()}
-    digest = hashlib.sha256(json.dumps(domains).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps(domains, sort_keys=True).encode()).hexdigest()[:16]
     return {
         "header": asdict(header),
         "domains": domains,

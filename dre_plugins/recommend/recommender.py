@@ -68,13 +68,13 @@ class Recommender:
         stats: Counters to add to: "suggestions", and these by `Suggestion.source`; "fallbacks" to
             space-filling points, because a model failed; "device_fallbacks" to the CPU, because a
             model failed on another device; "skipped_turns" of the universal prior, which the
-            ensemble took, as the preset has none.
+            ensemble took, as the preset has none; "past_contradicted" suggestions, made without
+            past studies because the trials contradict them all; "invalid" configurations of the
+            user, which break the rule; "thin_rule", 1 if few configurations satisfy it.
         prior: A trained prior, such as a `dre_plugins.Prior`, or a list with one for each
             objective, None where there is none. "universal" starts the ensemble from random
-            weights, and so do past studies of one objective, `PastTasksLike`, see `schedule`;
-            suggestions that do without them, because the trials contradict all, are counted as
-            "past_contradicted". With any of these, the universal prior takes turns; None is the
-            ensemble alone.
+            weights, and so do past studies of one objective, `PastTasksLike`, see `schedule`.
+            With any of these, the universal prior takes turns; None is the ensemble alone.
         n_objectives: Number of objectives; None takes it from the history.
         logger: Logger of all messages; None takes "dre_plugins".
         rule: Which configurations may be suggested; None: all. If none with the fixed values may,

@@ -52,7 +52,8 @@ class AskTell(KeptTrials):
             its weights, and the universal prior takes turns once ten trials have ended. The path
             of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
             has a trained prior, or None, for each objective. From `dre_plugins.PastTasks`, past
-            studies of one objective, the first 20 trials learn.
+            studies of one objective such as `PastTasks([finished.task()])`, the first 20 trials
+            learn.
         n_startup_trials: Number of trials that must have ended before a model proposes; until
             then, Sobol points. None means 3 for the universal prior and 10 for the ensemble, or 0
             with a trained prior.
@@ -71,11 +72,12 @@ class AskTell(KeptTrials):
             parameters, such as `lambda c: c["low"] <= c["high"]`. It is called thousands of times
             a suggestion and must always answer the same. Enqueued configurations are exempt;
             `stats["invalid"]` counts those that break it. Pickling a study pickles its rule.
-        name: Name under which the memory shows the study.
+        name: Name of the study in the memory, and as a past one.
         framework: Framework that the memory shows beside the name.
 
     Attributes:
         space: The search space.
+        name: The name of the study.
         rule: Which configurations may be tried, by `valid`.
         is_recorded: Whether a memory records the trials that end from now on.
         stats: Counters of `Recommender` and "enqueued" configurations that were asked for. With a
@@ -119,7 +121,8 @@ class AskTell(KeptTrials):
             n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
         ordered = self._settings.order_numeric_choices
-        super().__init__(configurations.space_of(space, ordered=ordered), Directions.of(direction))
+        searched = configurations.space_of(space, ordered=ordered)
+        super().__init__(searched, Directions.of(direction), name)
         self.stats: Counter[str] = Counter()
         self._seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         self._logger = LOGGER if logger is None else logger

@@ -1,11 +1,13 @@
 """The trials of one study, what follows from them, and a lock for all of it."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from functools import wraps
 from itertools import compress
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -26,6 +28,9 @@ from dre_plugins.space.base import is_integer
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.study.recommendation import Recommendation, recommended
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.metadata import Task
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -49,9 +54,10 @@ class KeptTrials:
 
     rule: Rule  # which configurations may be tried
 
-    def __init__(self, space: SearchSpace, directions: Directions) -> None:
+    def __init__(self, space: SearchSpace, directions: Directions, name: str) -> None:
         self._lock = RLock()
         self.space = space
+        self.name = name
         self._directions = directions
         self._trials: list[Trial] = []
         self._queue: list[dict[str, Any]] = []
@@ -128,6 +134,21 @@ class KeptTrials:
         chosen = recommended(self.space, observed, n_objectives=n_objectives)
         trial = self._directions.in_users_sign(observed.history[chosen.trial])
         return chosen.as_of(trial, self._directions.signs[0])
+
+    @locked
+    def task(self) -> Task:
+        """Return the trials that have ended as a past task, from which other studies learn.
+
+        It is for `PastTasks([…])`, the `prior` of another study, and for `MetaDataset.of([…])`.
+
+        Raises:
+            ValueError: If there are several objectives.
+        """
+        from dre_plugins.transfer.metadata import Task  # only when it is needed
+
+        require(len(self.directions) == 1, "the number of objectives", len(self.directions), "1")
+        ended = as_ended(self.history(), self._trials)
+        return Task.from_trials(self.name or "unnamed", self.space, ended)
 
     @locked
     def is_running(self, number: int) -> bool:

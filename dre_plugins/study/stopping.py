@@ -28,6 +28,8 @@ N_FIRST = 10
 GAIN_OF_TEN = 0.5
 MAX_AHEAD = 1_000_000
 BY_NUMBER = 0.9
+# Values that differ by no more than this share are equal, as in the posterior.
+ROUNDING = 4.0 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,19 @@ class StoppingRule:
     ) -> bool:
         """Say whether a study of one objective is to end, and log why it is; see `expected_gain`.
 
-        If the model fails the study goes on, with a warning.
+        Equal values tell no scale of gains; if all are, the study ends. If the model fails it goes
+        on, with a warning.
         """
         require(n_objectives == 1, "the number of objectives", n_objectives, "1")
         if len(observed.valid) < self.min_n_trials:
             return False
+        values = np.array([trial.value for trial in observed.valid_trials], dtype=np.float64)
+        with np.errstate(over="ignore"):  # differences of 1e308
+            are_equal = np.allclose(values, values[0], rtol=ROUNDING, atol=0.0)
+        if are_equal:
+            text = "The study ends after %d complete trials, as all have the same value."
+            logger.info(text, len(values))
+            return True
         try:
             expected = expected_gain(rule, observed, n_ahead=self.n_ahead)
         except RuntimeError as error:  # numerics or memory: no reason to end a study

@@ -38,6 +38,20 @@ def test_optuna_stops_a_study_of_any_sampler(min_gain, n_run):
     assert len(study.trials) == n_run
 
 
+@pytest.mark.parametrize("value_of", [lambda number: 0.0, lambda number: 0.3 + number % 2 * 1e-17])
+def test_a_study_whose_values_are_all_equal_is_stopped(value_of):
+    """Up to rounding errors; other trials may have failed."""
+    callback = ExpectedGainCallback(min_n_trials=12)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+
+    def objective(trial):
+        asked(trial)
+        return float("nan") if trial.number == 3 else value_of(trial.number)
+
+    study.optimize(objective, n_trials=20, callbacks=[callback])
+    assert [trial.state.name for trial in study.trials].count("COMPLETE") == 12
+
+
 @pytest.mark.parametrize("valid", [None, lambda c: c["x"] >= 4.0])
 def test_optuna_stops_where_only_what_breaks_the_rule_is_better(valid):
     study = optuna.create_study(sampler=DRESampler(seed=0, valid=valid, n_startup_trials=20))

@@ -224,8 +224,10 @@ def test_a_study_has_grown_if_trials_that_were_running_went_on_or_failed():
 def test_stats(dre, memory, monkeypatch):
     for number in range(2):
         tune(memory, 10, name=f"new {number}", seed=number)
+    tune(memory, 0, name="without a trial so far")
+    write_study(memory, "turned", 2, SearchSpace(dict(reversed(SPACE.domains.items()))))
     found = figures(dre)
-    assert (found["studies"], found["trials"]) == ("4", "39")
+    assert (found["studies"], found["trials"], found["search spaces"]) == ("5", "41", "2")
     assert found["of these, learnt from others"] == "2"
     assert found["first suggestions"] == "known from 10 studies on, of 2 so far"
     monkeypatch.setattr("dre_plugins.memory.savings.MIN_STUDIES", 2)

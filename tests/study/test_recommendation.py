@@ -173,6 +173,8 @@ def test_a_study_ends_when_little_is_expected_and_says_so(caplog):
     assert not is_met(StoppingRule(min_n_trials=31), history(0.1))
     assert not is_met(StoppingRule(min_gain=1e-9), history(0.1))
     assert is_met(StoppingRule(min_gain=100.0), history(5.0))
+    assert is_met(StoppingRule(), [replace(trial, value=-1.0) for trial in history(0.1)])
+    assert "The study ends after 30 complete trials, as all have the same value." in caplog.text
 
 
 def test_constraints_and_failures_are_minded():

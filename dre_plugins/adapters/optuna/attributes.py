@@ -5,6 +5,7 @@ user attribute, because optuna-dashboard and `Study.trials_dataframe` show those
 """
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 from optuna.logging import get_logger
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
@@ -29,6 +30,9 @@ ConstraintsFunc: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
 EXPLANATION_KEY = "dre:explanation"
 CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
 ENQUEUED_KEY = "fixed_params"  # where Optuna keeps the values of an enqueued trial
+
+SUCCEEDED = (TrialState.COMPLETE, TrialState.PRUNED)  # have ended without a failure
+UNKNOWN = (math.nan,)  # violations of a trial that may violate some constraint
 
 _WORDS = ("source", "past_studies")
 _FIGURES = tuple(field.name for field in fields(Explanation) if field.name not in _WORDS)
@@ -57,11 +61,15 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     try:
         violations = getattr(trial, "constraints", None)  # since Optuna 5
         if violations is None:
-            unnamed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
-            violations = {str(place): violation for place, violation in enumerate(unnamed)}
+            violations = named(trial.system_attrs.get(CONSTRAINTS_KEY) or ())
     except TypeError:  # another program may have put anything there
         return {}
     return {name: number_of(violation) for name, violation in violations.items()}
+
+
+def named(violations: Sequence[float]) -> dict[str, float]:
+    """Return violations by name, which for those of a function is the position."""
+    return {str(place): violation for place, violation in enumerate(violations)}
 
 
 def storage_of(study: Study) -> BaseStorage:
@@ -180,7 +188,7 @@ class TrialReporter:
 
 
 class StatedConstraints:
-    """Write constraints of ended trials by a function; keep those that could not be written."""
+    """State the constraints of trials by a function; keep those that could not be written."""
 
     def __init__(self, function: ConstraintsFunc | None, reporter: TrialReporter) -> None:
         is_function = function is None or callable(function)
@@ -192,10 +200,12 @@ class StatedConstraints:
     def evaluate(self, study: Study, trial: FrozenTrial) -> FrozenTrial:
         """Evaluate and write the constraints of a trial, and return the trial with them.
 
-        A failure does not end the study.
+        A failure does not end the study; the constraints are unknown then, and not written, as
+        Optuna's own samplers take no NaN.
         """
         if self._function is None:
             return trial
+        stated = copy(trial)
         try:
             # Integers that no float can hold become infinite.
             violations = [number_of(v) if is_real(v) else float(v) for v in self._function(trial)]
@@ -209,27 +219,36 @@ class StatedConstraints:
                 f"constraints_func failed in trial {trial.number}, whose constraints count as "
                 f"unknown ({type(error).__name__}: {error}). Further failures are only counted.",
             )
-            return trial
+            stated.system_attrs = {CONSTRAINTS_KEY: UNKNOWN, **trial.system_attrs}
+            return stated
         problem = set_attribute(study, trial, CONSTRAINTS_KEY, violations)
         if problem:
-            named = {str(place): violation for place, violation in enumerate(violations)}
-            self._unwritten[study.study_name, trial.number] = named
+            self._unwritten[study.study_name, trial.number] = named(violations)
         text = (
             "The constraints of trial {number} cannot be stored ({problem}): this sampler "
             "remembers them, other processes and later ones do not know them."
         )
         self._reporter.warn_if(problem, study, trial, text)
-        stated = copy(trial)
         stated.system_attrs = {**trial.system_attrs, CONSTRAINTS_KEY: violations}
         return stated
 
-    def with_unwritten(
+    def known(
         self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]
     ) -> list[Trial]:
-        """Return a history with the constraints that could not be written."""
+        """Return a history with the constraints that could not be written.
+
+        Where others are missing, they are unknown: the function has failed, or another process
+        could not write them.
+        """
+        if self._function is None:
+            return [*history]
         complete = [*history]
         for place, trial in enumerate(trials):
             violations = self._unwritten.get((study.study_name, trial.number))
+            # A list of none is stated as well.
+            is_stated = CONSTRAINTS_KEY in trial.system_attrs or history[place].constraints
+            if violations is None and trial.state in SUCCEEDED and not is_stated:
+                violations = named(UNKNOWN)
             if violations is not None:
                 complete[place] = replace(history[place], constraints=violations)
         return complete

@@ -14,16 +14,15 @@ Nobody waits for a trial without an announcement, as that trial will see the cla
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_plugins.adapters.optuna.attributes import set_attribute, stored_trials
-from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, internal_number, internal_numbers
+from dre_plugins.adapters.optuna.conversion import CLAIM_KEY
 from dre_plugins.space import Domain, Float, Integer, SearchSpace
 
 # Seconds to wait for a later trial to choose again, and for an earlier one to claim, in turn;
@@ -105,37 +104,6 @@ def _are_near(domain: Domain | None, number: float, other: float) -> bool:
     if not isinstance(domain, Float | Integer) or not math.isfinite(number - other):
         return number == other
     return abs(domain.to_unit(number) - domain.to_unit(other)) < NEAR
-
-
-def unclaimed(
-    study: Study,
-    trial: FrozenTrial,
-    name: str,
-    distribution: BaseDistribution,
-    values: Iterable[Any],
-    held_by: HeldBy,
-) -> tuple[Any, int, str]:
-    """Claim values of a parameter in turn until the trial differs from all others.
-
-    There must be at least one value; the last one is taken in any case. Returns the value, the
-    number of conflicts, and the reason if a claim could not be written.
-    """
-    so_far, n_conflicts, problem = internal_numbers(trial), 0, ""
-
-    def conflicts(numbers: Mapping[str, float]) -> bool:
-        same = conflicting_trials(study, trial, lambda t: held_by(t) == numbers, waits=False)
-        return same is not None
-
-    for value in values:
-        chosen = value
-        if n_conflicts == MAX_MOVES:
-            break
-        numbers = {**so_far, name: internal_number(distribution, value)}
-        problem = claim(study, trial, numbers) or problem
-        if not conflicts(numbers):
-            break
-        n_conflicts += 1
-    return chosen, n_conflicts, problem
 
 
 def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:

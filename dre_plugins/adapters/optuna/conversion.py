@@ -50,7 +50,6 @@ STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.FAIL: TrialState.FAILED,
     OptunaState.RUNNING: TrialState.RUNNING,
 }
-SUCCEEDED = (OptunaState.COMPLETE, OptunaState.PRUNED)  # have ended without a failure
 
 
 def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True) -> Domain:
@@ -253,13 +252,7 @@ def learnt_space(
         for trial, converted in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
-    is_always_the_same = all(values.keys() == asked[0].keys() for values in asked)
-    units = (
-        np.zeros((len(asked), plain.n_parameters))  # values do not matter, and take time
-        if is_always_the_same
-        else plain.to_units(asked)
-    )
-    evidence = absences_of(units, [STATES[trial.state] for trial in trials])
+    evidence = absences_of(plain.to_units(asked), [STATES[trial.state] for trial in trials])
     rows = np.flatnonzero(evidence.shows_absence)
     since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
     conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)

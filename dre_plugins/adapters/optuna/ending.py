@@ -8,7 +8,7 @@ from optuna.trial import FrozenTrial
 from dre_plugins.adapters.optuna.attributes import logger
 from dre_plugins.adapters.optuna.history import begun_in
 from dre_plugins.adapters.optuna.sampler import DRESampler
-from dre_plugins.recommend.trials import Observed
+from dre_plugins.recommend.trials import Observed, Trial
 from dre_plugins.space.rules import Rule
 from dre_plugins.study.recommendation import Recommendation, recommended
 from dre_plugins.study.stopping import StoppingRule
@@ -37,9 +37,9 @@ def recommend(study: Study) -> Recommendation[FrozenTrial]:
         print(recommendation.trial.params, recommendation.value, recommendation.deviation)
         ```
     """
-    space, begun, trials = begun_in(study)
+    rule, begun, trials = _read(study)
     n_objectives = len(study.directions)
-    chosen = recommended(space, Observed.of(trials), n_objectives=n_objectives)
+    chosen = recommended(rule.space, Observed.of(trials), n_objectives=n_objectives)
     sign = 1.0 if study.directions[0] is StudyDirection.MAXIMIZE else -1.0
     return chosen.as_of(deepcopy(begun[chosen.trial]), sign)
 
@@ -57,7 +57,7 @@ class ExpectedGainCallback:
         n_ahead: Number of next trials whose gain is considered, at least 1.
         min_gain: Smallest expected gain for which the study continues, in the unit of the metric,
             above 0. None: 2 % of the difference between the best trial and the median of the first
-            ten.
+            ten. A study whose values are all equal ends in any case.
         min_n_trials: Complete, feasible trials before which the study never stops, at least 10.
 
     Raises:
@@ -79,9 +79,16 @@ class ExpectedGainCallback:
 
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         """Stop the study if the rule is met."""
-        space, _, trials = begun_in(study)
-        sampler, observed = study.sampler, Observed.of(trials)
-        rule = sampler.rule_on(space) if isinstance(sampler, DRESampler) else Rule(space, None)
-        n_objectives = len(study.directions)
+        rule, _, trials = _read(study)
+        observed, n_objectives = Observed.of(trials), len(study.directions)
         if self._rule.is_met(rule, observed, n_objectives=n_objectives, logger=logger):
             study.stop()
+
+
+def _read(study: Study) -> tuple[Rule, list[FrozenTrial], list[Trial]]:
+    """Return what may be tried, and the trials that have begun, by what the sampler knows."""
+    space, begun, trials = begun_in(study)
+    if not isinstance(study.sampler, DRESampler):
+        return Rule(space, None), begun, trials
+    trials = study.sampler.with_constraints(study, begun, trials)
+    return study.sampler.rule_on(space), begun, trials

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from datetime import datetime
 from functools import partial
@@ -78,7 +79,6 @@ class PriorSource:
         self._stats = stats
         self._began_at = began_at
         self._ordered = settings.order_numeric_choices
-        self._tasks: Sequence[Task] = ()
         self._without: dict[str, StudyPrior] = {}
         self._memory = Memory.of(memory)
         self._learns_from_storage = isinstance(past_studies, str) and past_studies == STORAGE
@@ -88,11 +88,9 @@ class PriorSource:
         self._found: dict[Identity, dict[tuple[str, ...], StudyPrior]] = {}
         if past_studies is None or self._learns_from_storage:
             self._whole = StudyPrior(prior_from(prior, settings.preset))
-            self._tasks = prior.tasks if isinstance(prior, PastTasks) else ()
             return
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)
-        self._tasks = past_studies.tasks
         self._whole = StudyPrior(past_tasks_in(past_studies, logger))
 
     def end(
@@ -198,15 +196,13 @@ class PriorSource:
         itself, and go on differently than without the interruption.
         """
         name, whole = study.study_name, self._whole.prior
-        others = tuple(task for task in self._tasks if task.name != name)
-        if len(others) == len(self._tasks) or not isinstance(whole, PastTasks):
+        if not isinstance(whole, PastTasks) or name not in [task.name for task in whole.tasks]:
             return self._whole
         if name not in self._without:
-            try:
-                past = PastTasks.of(MetaDataset.of(others))
-                prior: LoadedPrior = past.with_mapping(whole.mapping)
-            except ValueError:  # nothing to learn from is left
-                prior = UNIVERSAL
+            others = [task for task in whole.tasks if task.name != name]
+            prior: LoadedPrior = UNIVERSAL
+            with suppress(ValueError):  # nothing to learn from is left
+                prior = PastTasks(others, whole.mapping)
             self._without[name] = StudyPrior(prior)
         return self._without[name]
 

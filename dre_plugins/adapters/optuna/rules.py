@@ -12,9 +12,9 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from dre_plugins.adapters.optuna.attributes import TrialReporter, id_of, storage_of
+from dre_plugins.adapters.optuna.attributes import SUCCEEDED, TrialReporter, id_of, storage_of
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
-from dre_plugins.adapters.optuna.conversion import SUCCEEDED, fixed_by_sampler, given_to
+from dre_plugins.adapters.optuna.conversion import fixed_by_sampler, given_to
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.configurations import within
 from dre_plugins.space import Constant, Domain, SearchSpace

@@ -26,6 +26,7 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
+from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.rules import Rule, RuleError, Valid
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.study.arguments import GivenMemory
@@ -92,12 +93,12 @@ class DRESampler(BaseSampler):
             of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
             has a trained prior, or None, for each objective. `dre_plugins.PastTasks` hold past
             studies, like `past_studies`, and may map names of parameters.
-        past_studies: Past studies of one objective, from which the first 20 trials learn: studies,
-            a storage or its URL, several of these, or a `dre_plugins.MetaDataset`, of which the
-            last 100 are read. Search spaces, metrics and directions may differ. A study with the
-            name of the present one is left out. "storage" finds them as a memory does: up to 30
-            in the storage of the present study that have half of its parameters, as they were
-            when it began.
+        past_studies: Past studies of one objective, from which the first 20 trials learn: studies
+            (an `AskTell`, too), a storage or its URL, several of these, or a
+            `dre_plugins.MetaDataset`, of which the last 100 are read. Search spaces, metrics and
+            directions may differ. A study with the name of the present one is left out. "storage"
+            finds them as a memory does: up to 30 in the storage of the present study that have
+            half of its parameters, as they were when it began.
         n_startup_trials: Number of trials that must have ended, enqueued and added ones included,
             before a model proposes; until then, Sobol points. None means 3 for the universal prior
             and 10 for the ensemble, or 0 with a trained prior.
@@ -132,9 +133,10 @@ class DRESampler(BaseSampler):
         stats: Counters, with which a copy goes on: "suggestions", and these by `source` of
             `explain`; "independent" parameters, "conflicts" with other trials, "invalid"
             configurations, "fallbacks", "device_fallbacks" to the CPU, "skipped_turns" of the
-            universal prior and "unwritten" attributes, which the storage refused;
-            "past_contradicted" suggestions, made without past studies because trials contradict
-            them. With a memory: "past_studies", "memory_errors".
+            universal prior, "constraint_errors", and "unwritten" attributes, which the storage
+            refused; "past_contradicted" suggestions, made without past studies because trials
+            contradict them; "thin_rule", 1 if few configurations satisfy `valid`. With a memory:
+            "past_studies", "memory_errors".
 
     Note:
         `explain` reads the user attribute "dre:explanation" of a trial. A prior that shares no
@@ -211,7 +213,7 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
         """Evaluate the constraints, record the trial and tell the independent sampler."""
-        has_succeeded = state in conversion.SUCCEEDED
+        has_succeeded = state in attributes.SUCCEEDED
         constrained = self._constraints.evaluate(study, trial) if has_succeeded else trial
         is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
         if is_attribute and cost_of(trial, self._cost) is None:
@@ -245,6 +247,12 @@ class DRESampler(BaseSampler):
     def rule_on(self, space: SearchSpace) -> Rule:
         """Return which configurations of a search space may be tried, by the argument `valid`."""
         return self._rules.new(space)
+
+    def with_constraints(
+        self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]
+    ) -> list[Trial]:
+        """Return a history of trials with what this sampler alone knows of their constraints."""
+        return self._constraints.known(study, trials, history)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -330,9 +338,17 @@ class DRESampler(BaseSampler):
         values = self._rules.values(study, trial, param_name, domain, unit)
         if domain.n_values is None or self._settings.allow_duplicates:
             return next(values)
-        value, n_conflicts, problem = claims.unclaimed(
-            study, trial, param_name, param_distribution, values, self._history.numbers
-        )
-        self.stats.update(["conflicts"] * n_conflicts)  # no key if there is none
-        self._reporter.warn_if(problem, study, trial)
+        numbers = conversion.internal_numbers(trial)
+
+        def repeats(other: FrozenTrial) -> bool:
+            return self._history.numbers(other) == numbers
+
+        for n_conflicts, value in enumerate(values):
+            if n_conflicts == claims.MAX_MOVES:
+                break  # the last one is taken in any case
+            numbers[param_name] = conversion.internal_number(param_distribution, value)
+            self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
+            if claims.conflicting_trials(study, trial, repeats, waits=False) is None:
+                break
+            self.stats["conflicts"] += 1
         return value

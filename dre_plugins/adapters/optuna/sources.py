@@ -18,9 +18,10 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 from dre_plugins.adapters.optuna.conversion import domain_of
 from dre_plugins.adapters.optuna.history import read
 from dre_plugins.engine.settings import require, shortened
+from dre_plugins.study.ask_tell import AskTell
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
-Source: TypeAlias = optuna.Study | BaseStorage | str
+Source: TypeAlias = optuna.Study | BaseStorage | str | AskTell
 
 _ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED, OptunaState.FAIL)
 # The password of postgresql://user:password@host/name and of …?password=…; it may contain an @.
@@ -36,14 +37,15 @@ def metadata_from_studies(
     searched are counted in `skipped`. Parameters that have one value only are left out.
 
     Args:
-        past_studies: A study, a storage, the URL of one, such as "sqlite:///study.db", or several.
+        past_studies: A study, also an `AskTell`, a storage, the URL of one, such as
+            "sqlite:///study.db", or several of these.
         study_names: The studies to keep, or one of them; None: all.
 
     Raises:
         ValueError: A storage cannot be read, or has no study of a name in `study_names`.
     """
     given = past_studies
-    sources = [given] if isinstance(given, (optuna.Study, BaseStorage, str)) else given
+    sources = [given] if isinstance(given, (optuna.Study, AskTell, BaseStorage, str)) else given
     remedy = "a study, a storage, the URL of one, a list of these, or from_table(…) of a table"
     is_list = isinstance(sources, Iterable) and not hasattr(sources, "keys")  # as data frames have
     require(is_list, "past_studies", sources, remedy)
@@ -61,13 +63,14 @@ def metadata_from_studies(
                 continue
             study = load()
             try:
-                trials = _ended(study)
+                trials = [] if isinstance(study, AskTell) else _ended(study)
             except (StorageInternalError, LookupError) as error:  # of a table, or of an entry
                 if isinstance(source, str):
                     raise _unreadable(source, error) from None
                 raise
             # The same study may be given as an object, in its storage and by a URL.
-            identity = name, *(trial.datetime_start for trial in trials)
+            starts = (trial.datetime_start for trial in trials)
+            identity = (id(study),) if isinstance(study, AskTell) else (name, *starts)
             if identity in identities:
                 skipped["study that is given twice"] += 1
                 continue
@@ -81,23 +84,26 @@ def metadata_from_studies(
     return MetaDataset.of(tasks, source=f"Optuna {', '.join(places)}".strip(), skipped=skipped)
 
 
-def _studies(source: object) -> Iterator[tuple[str, Callable[[], optuna.Study]]]:
+def _studies(source: object) -> Iterator[tuple[str, Callable[[], optuna.Study | AskTell]]]:
     """Yield the name of every study, and what loads the study."""
-    if isinstance(source, optuna.Study):
-        yield source.study_name, lambda: source
-        return
-    if isinstance(source, str):
+    if isinstance(source, (optuna.Study, AskTell)):
+        yield source.name if isinstance(source, AskTell) else source.study_name, lambda: source
+    elif isinstance(source, BaseStorage):
+        yield from _stored_in(source)
+    elif isinstance(source, str):
         with _opened(source) as storage:
-            yield from _studies(storage)
-        return
-    if not isinstance(source, BaseStorage):
+            yield from _stored_in(storage)
+    else:
         remedy = "Optuna studies, storages or the URLs of storages"
         if isinstance(source, FrozenTrial):
             remedy = "the study itself instead of its trials"
         raise ValueError(f"past_studies has {shortened(source)}; give {remedy}.")
-    for name in optuna.get_all_study_names(source):
-        yield name, partial(optuna.load_study, study_name=name, storage=source)
-    source.remove_session()
+
+
+def _stored_in(storage: BaseStorage) -> Iterator[tuple[str, Callable[[], optuna.Study]]]:
+    for name in optuna.get_all_study_names(storage):
+        yield name, partial(optuna.load_study, study_name=name, storage=storage)
+    storage.remove_session()
 
 
 @contextmanager
@@ -155,7 +161,7 @@ def _without_passwords(text: str, url: str) -> str:
 def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[Task]:
     """Return the studies of a storage at a time, the one with the latest trial first."""
     dated: list[tuple[datetime, Task]] = []
-    for name, load in _studies(storage):
+    for name, load in _stored_in(storage):
         if name == without:
             continue
         try:
@@ -183,11 +189,15 @@ def _without_zone(time: datetime | None) -> datetime:
     return datetime.min if time is None else time.astimezone().replace(tzinfo=None)
 
 
-def _task(study: optuna.Study, trials: list[FrozenTrial], skipped: Counter[str]) -> Task | None:
+def _task(
+    study: optuna.Study | AskTell, trials: list[FrozenTrial], skipped: Counter[str]
+) -> Task | None:
     """Return trials of a study as a task, or None and a count why not."""
     if len(study.directions) > 1:
         skipped["study with several objectives"] += 1
         return None
+    if isinstance(study, AskTell):
+        return study.task()
     try:
         space, _, history = read(trials, study.directions)
         n_unreadable = len(trials) - len(history)

@@ -15,7 +15,7 @@ from spies import spy
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import Recommender
-from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.explanation import SOURCES, Explanation
 
 KEY = "dre:explanation"
 
@@ -50,6 +50,26 @@ def test_nothing_is_expected_of_a_value_that_the_model_has_not_chosen() -> None:
     *_, before, last = explained(study)
     assert before.predicted_rank is not None
     assert last == Explanation("model")
+
+
+def test_every_counter_is_documented(tmp_path: Path) -> None:
+    arguments = {
+        "settings": FAST,
+        "memory": tmp_path,
+        "valid": lambda c: c.get("x", 0.0) < 1e-4,
+        "constraints_func": lambda trial: 1 / 0,
+    }
+    study = optuna.create_study(sampler=DRESampler(seed=0, **arguments))
+    study.enqueue_trial({"x": 0.5, "y": 0.5})
+    study.optimize(slope, n_trials=5)
+    assert {
+        "thin_rule",
+        "invalid",
+        "constraint_errors",
+        "past_studies",
+    } <= study.sampler.stats.keys()
+    counters = study.sampler.stats.keys() - SOURCES.keys()
+    assert [name for name in counters if f'"{name}"' not in DRESampler.__doc__] == []
 
 
 @pytest.mark.parametrize("wanted", [{"x": 0.5, "y": 0.5}, {"x": 0.5}])

@@ -7,11 +7,12 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
-from optuna_past import SPACE, objective, past_study, sampler_of, source_of, tuned
+from optuna_past import SPACE, loss_of, objective, past_study, sampler_of, source_of, tuned
 from optuna_worker import optimized
 
-from dre_plugins import DRESampler, PastTasks
+from dre_plugins import AskTell, DRESampler, PastTasks
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
+from dre_plugins.space import Float, Integer
 
 pytestmark = pytest.mark.usefixtures("small_priors")
 
@@ -51,6 +52,34 @@ def test_a_sampler_of_several_studies_forgets_nothing():
     names = ["past 0", "past 1", "new", "past 0"]
     found = [first_trial(shared, name) for name in names]
     assert found == [first_trial(sampler_of(past_studies=metadata), name) for name in names]
+
+
+def test_a_finished_ask_tell_is_a_past_study():
+    """In a list with Optuna's studies, and for another `AskTell`."""
+    space = {"rate": Float(1e-4, 1.0, "log"), "depth": Integer(1, 10)}
+    finished = AskTell(space, direction="maximize", seed=0, prior=None, name="finished")
+    for number in range(10):
+        _, configuration = finished.ask()
+        finished.report(number, 1 if number == 3 else 2, number)
+        value = -loss_of(**configuration, kind="b")
+        finished.stop(number) if number == 3 else finished.tell(number, value)
+    finished.ask()
+    several = AskTell(space, direction=["minimize", "maximize"], name="several")
+    past = [past_study(0), finished, finished, several]
+    read = metadata_from_studies(past)
+    assert read.skipped == {"study that is given twice": 1, "study with several objectives": 1}
+    assert [task.name for task in read] == ["past 0", "finished"]
+    task = read.tasks[1]
+    assert task.counts() == {"complete": 9, "pruned": 1, "failed": 0}
+    best = task.trials()[int(np.nanargmax(task.values))]
+    assert best.configuration == pytest.approx(finished.best.configuration)
+    study = tuned(sampler_of(past_studies=past), 1)
+    assert study.trials[0].user_attrs["dre:explanation"]["past_studies"] == "past 0, finished"
+    other = AskTell(space, seed=0, prior=PastTasks([finished.task()]))
+    assert abs(np.log10(other.ask()[1]["rate"]) + 2) < 1
+    assert str(other.explain(0)).endswith("learnt from finished")
+    with pytest.raises(ValueError, match="number of objectives must be 1, got 2"):
+        several.task()
 
 
 # ---- past studies whose spaces differ

@@ -17,9 +17,10 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import Trial, TrialState, create_trial
 
 from dre_plugins import Memory
-from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.optuna import DRESampler, recommend
 from dre_plugins.adapters.optuna.history import begun_in
 from dre_plugins.memory.records import read_study
+from dre_plugins.recommend.trials import ConstraintState, constraint_states
 from dre_plugins.space import UnsupportedDomainError
 
 UNIT = FloatDistribution(0.0, 1.0)
@@ -130,6 +131,18 @@ def test_a_grid_of_huge_integers_is_modelled(caplog: pytest.LogCaptureFixture) -
     assert study.best_value < 0.02
 
 
+@pytest.mark.parametrize("function", [lambda trial: [], lambda trial: 1 / 0])
+def test_constraints_that_no_trial_has_are_unknown_if_the_function_fails(tmp_path, function):
+    """In the study and in the memory; a function of no constraints states that all are met."""
+    sampler = worker.tiny_sampler(constraints_func=function, memory=tmp_path / "memory")
+    study = worker.optimized(sampler, line, 4)
+    (entry,) = Memory(tmp_path / "memory").index().entries
+    are_met = sampler.stats["constraint_errors"] == 0
+    assert (read_study(entry.files).best() is not None) == are_met
+    states = constraint_states(sampler.with_constraints(study, *begun_in(study)[1:]))
+    assert states == [ConstraintState.MET if are_met else ConstraintState.UNKNOWN] * 4
+
+
 @pytest.mark.parametrize("huge", [10**400, -(10**400)])
 def test_constraints_beyond_the_floats(huge: int) -> None:
     sampler = worker.tiny_sampler(constraints_func=lambda trial: [huge])
@@ -159,6 +172,10 @@ def test_constraints_that_a_storage_refuses_are_remembered(monkeypatch, caplog) 
     study = run(True)
     assert worker.params_of(study) == worker.params_of(expected)
     assert study.sampler.stats["unwritten"] == 8
+    assert recommend(study).trial.params == recommend(expected).trial.params
+    study.sampler = worker.tiny_sampler(constraints_func=len)  # it does not know them
+    with pytest.raises(ValueError, match="a complete trial that meets all constraints"):
+        recommend(study)
     assert len(messages(caplog, "constraints of trial 0 cannot be stored (OSError")) == 1
 
 
