@@ -27,6 +27,15 @@ def holds(item: object, is_domain: Callable[[object], bool]) -> bool:
     return isinstance(item, (list, tuple)) and any(holds(value, is_domain) for value in item)
 
 
+def without_tuples(item: Any) -> Any:
+    """Return an item with lists in place of tuples at any depth, as files of JSON have them."""
+    if isinstance(item, Mapping):
+        return {key: without_tuples(value) for key, value in item.items()}
+    if isinstance(item, (list, tuple)):
+        return [without_tuples(value) for value in item]
+    return item
+
+
 def float_of(low: Any, high: Any, scale: Any, step: Any) -> Float:
     """Return a range of floats; with a step, of its multiples in the range."""
     continuous = Float(low, high, scale)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from dre_plugins.adapters.common.domains import without_tuples
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.engine.settings import require
+from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.metadata import MetaDataset, counted
+from dre_plugins.transfer.metadata import MetaDataset, Task, counted
 from dre_plugins.transfer.past_tasks import MAX_TASKS, PastTasks
 
 Mode: TypeAlias = Literal["min", "max"]
@@ -20,6 +23,8 @@ Report = TypeVar("Report")
 
 # Values of our trials are larger where they are better.
 SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
+# Why an experiment is left out, as `skipped` counts it.
+GIVEN_TWICE = "experiment that is given twice"
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,25 @@ def listed(sources: Any) -> Sequence[Any]:
     """Return a sequence of sources; a text is a single one."""
     is_several = isinstance(sources, Sequence) and not isinstance(sources, str)
     return sources if is_several else [sources]
+
+
+def without_copies(tasks: Iterable[Task], skipped: Counter[str]) -> list[Task]:
+    """Return tasks without those that have the trials of an earlier one, which are counted.
+
+    A copy may have another name, as a copied folder has, and its trials another order.
+    """
+    kept: dict[Hashable, Task] = {}
+    for task in tasks:
+        trials = [
+            [without_tuples(trial.configuration), trial.state, trial.value, trial.rungs]
+            for trial in task.trials()
+        ]
+        key = frozenset(Counter(map(match_key, trials)).items())
+        if key and key in kept:
+            skipped[GIVEN_TWICE] += 1
+        else:
+            kept[key or object()] = task  # an empty task is no copy
+    return [*kept.values()]
 
 
 def read_in(wanted: Wanted, read: Callable[[Wanted], MetaDataset]) -> MetaDataset:

@@ -75,7 +75,8 @@ def metadata_from_results(
 
     Args:
         results: What `Tuner.fit` has returned, an `ExperimentAnalysis`, the folder of an
-            experiment, a folder of such folders, or several of these, each counted once.
+            experiment, a folder of such folders, or several of these. Each experiment counts
+            once, also if a copy of its folder is given, too.
         metric: The metric, with "/" between nested keys; None: that of an `ExperimentAnalysis`.
         mode: Whether small or large values are good; None: that of an `ExperimentAnalysis`.
         space: What was searched; None: inferred from the configurations, without objects.
@@ -105,7 +106,7 @@ def read_results(results: Source | Sequence[Source], wanted: Wanted) -> MetaData
         for folder, runs in _experiments(source, skipped):
             name, identity = folder.name, (folder.resolve(), key, sign)
             if identity in known:
-                skipped["experiment that is given twice"] += 1
+                skipped[past_tasks.GIVEN_TWICE] += 1
                 continue
             known.add(identity)
             columns = {column for run in runs for report in run.reports for column in report}
@@ -124,6 +125,7 @@ def read_results(results: Source | Sequence[Source], wanted: Wanted) -> MetaData
     if metric is not None and reported and metric not in reported:
         names = sorted(metrics_in(reported))
         raise ValueError(f"No trial reports the metric {metric!r}; there are {names}.")
+    tasks = past_tasks.without_copies(tasks, skipped)
     return MetaDataset.of(tasks, source="Ray Tune", skipped=+skipped)
 
 

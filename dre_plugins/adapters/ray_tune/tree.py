@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from dre_plugins.adapters.common.domains import holds
+from dre_plugins.adapters.common.domains import holds, without_tuples
 from dre_plugins.space import Categorical, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import match_key
 from dre_plugins.space.ranges import is_finite
@@ -203,7 +203,7 @@ def _plain_number(domain: Domain, given: Any) -> Any:
 
 def _is_same(value: Any, other: Any) -> bool:
     """Say whether values are equal, by type too; files of Ray have lists instead of tuples."""
-    return match_key(_without_tuples(value)) == match_key(_without_tuples(other))
+    return match_key(without_tuples(value)) == match_key(without_tuples(other))
 
 
 def _is_part(value: Any, whole: Any) -> bool:
@@ -212,11 +212,3 @@ def _is_part(value: Any, whole: Any) -> bool:
         return all(key in whole and _is_part(item, whole[key]) for key, item in value.items())
     # The object behind a placeholder is unknown here.
     return is_placeholder(whole) or _is_same(value, whole)
-
-
-def _without_tuples(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_tuples(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_tuples(item) for item in value]
-    return value

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,14 +79,16 @@ def assert_real(metadata: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 @pytest.mark.filterwarnings("ignore")
-def test_a_real_run_is_the_same_in_memory_and_on_disk(grid: Any) -> None:
+def test_a_real_run_is_the_same_in_memory_and_on_disk(grid: Any, tmp_path: Path) -> None:
     folder = Path(grid.experiment_path)
     analysis = tune.ExperimentAnalysis(folder, default_metric="loss", default_mode="min")
     for source in (grid, folder, str(folder), folder.parent, [folder], analysis):
         assert_real(metadata_from_results(source, metric="loss", mode="min"))
     assert_real(metadata_from_results(analysis))
-    together = metadata_from_results([grid, folder, analysis], metric="loss", mode="min")
+    copied = shutil.copytree(folder, tmp_path / "copied")
+    together = metadata_from_results([grid, folder, analysis, copied], metric="loss", mode="min")
     assert [task.name for task in together] == ["real"]
+    assert together.skipped == {"experiment that is given twice": 3}
 
 
 @pytest.mark.slow
@@ -306,13 +309,14 @@ def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
 
 
 def test_an_experiment_that_is_given_twice_counts_once(tmp_path: Path, monkeypatch) -> None:
-    for folder in ("one", "two"):
-        written(tmp_path / folder, "a", {"x": 0.5}, [report(1.0)])
+    for loss, folder in enumerate(("one", "two")):
+        written(tmp_path / folder, "a", {"x": 0.5}, [report(loss)])
+    shutil.copytree(tmp_path / "one", tmp_path / "zero")
     monkeypatch.chdir(tmp_path)
     sources = [tmp_path, str(tmp_path / "one"), Path("two")]
     metadata = metadata_from_results(sources, metric="loss", mode="max")
     assert [task.name for task in metadata] == ["one", "two"]
-    assert metadata.skipped == {"experiment that is given twice": 2}
+    assert metadata.skipped == {"experiment that is given twice": 3}
 
 
 def test_a_pickle_in_a_folder_is_not_loaded(tmp_path: Path) -> None:
