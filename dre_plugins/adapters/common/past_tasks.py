@@ -40,6 +40,8 @@ class Wanted:
     space: SearchSpace | None = None
     # Without a space: domains of the parameters whose values fit them.
     likely: SearchSpace = field(default_factory=lambda: SearchSpace({}))
+    # Names of parameters in the experiments, where they are not those in the space.
+    paths: Mapping[str, str] = field(default_factory=dict)
     otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
 
     def __post_init__(self) -> None:

@@ -23,7 +23,6 @@ from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_real
 from dre_plugins.space.rules import Valid
-from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.study.arguments import GivenMemory, is_wanted
 from dre_plugins.study.ask_tell import AskTell
 from dre_plugins.transfer.metadata import MetaDataset
@@ -163,7 +162,7 @@ class StudyArguments:
             logger.warning("There are constants only: all trials get the same configuration.")
             prior = None
         elif self.past_results is not None:
-            metadata = past_metadata(self.past_results, metric, mode, space, reading.limits)
+            metadata = past_metadata(self.past_results, metric, mode, param_space, reading.limits)
             prior = past_tasks_in(metadata, logger)
         valid = self.valid
         modes = mode if isinstance(mode, list) else [mode or "min"]
@@ -195,7 +194,7 @@ def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str,
 
 
 def past_metadata(
-    results: PastResults, metric: Any, mode: Any, space: SearchSpace, limits: Limits
+    results: PastResults, metric: Any, mode: Any, param_space: ParamSpace, limits: Limits
 ) -> MetaDataset:
     """Return past experiments as tasks; the parameters that fit have the domains of the space.
 
@@ -208,4 +207,5 @@ def past_metadata(
             f"past_results are read for one metric, got {metric!r}; give what "
             "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
-    return read_results(results, Wanted(metric, mode, limits, likely=space))
+    likely, paths = param_space.space, param_space.paths
+    return read_results(results, Wanted(metric, mode, limits, likely=likely, paths=paths))

@@ -33,22 +33,6 @@ _GRID = "grid_search"  # tune.grid_search([1, 2]) is {"grid_search": [1, 2]}
 _SCALARS = (bool, int, float, str, type(None))
 
 
-def space_of(param_space: Mapping[str, Any]) -> SearchSpace:
-    """Return the search space of a parameter space of any searcher; a grid becomes choices.
-
-    What `tune.sample_from` draws is no parameter. An UnsupportedDomainError says that a domain
-    cannot be searched, is inside of a list or of a choice whose dictionaries no key tells apart,
-    or that a key has a "/".
-    """
-    layout = _Layout(ordered=True, for_results=True)
-    try:
-        layout.group(param_space, _ROOT)
-    except UnsupportedDomainError as error:
-        remedy = "Leave the space out: it is inferred from results."
-        raise UnsupportedDomainError(f"{error} {remedy}") from error
-    return layout.space()
-
-
 @dataclass(frozen=True)
 class ParamSpace:
     """Hold a parameter space of Ray Tune as a flat search space and as a tree.
@@ -58,20 +42,38 @@ class ParamSpace:
     its branches are dictionaries that a key tells apart, as "name" does in
     ``tune.choice([{"name": "sgd", "lr": …}, {"name": "adam", "lr": …}])``, that key is the
     parameter, so that configurations and results have the same flat names. Branches share a
-    parameter of theirs if its domain is the same.
+    parameter of theirs if its domain is the same. Otherwise they have one each, "opt/lr" and
+    "opt[1]/lr"; `paths` has the name in results, "opt/lr" for both.
     """
 
     space: SearchSpace
     root: tree.Group
+    paths: Mapping[str, str]
 
     @classmethod
-    def of(cls, param_space: Mapping[str, Any], *, ordered: bool = True) -> ParamSpace:
+    def of(
+        cls, param_space: Mapping[str, Any], *, ordered: bool = True, for_results: bool = False
+    ) -> ParamSpace:
         """Return the parameter space of domains and constants by name, nested in any way."""
         is_mapping = isinstance(param_space, Mapping)
         require(is_mapping, "space", param_space, "a dictionary of Ray Tune's domains")
-        layout = _Layout(ordered)
+        layout = _Layout(ordered, for_results=for_results)
         root = layout.group(param_space, _ROOT)
-        return cls(layout.space(), root)
+        return cls(layout.space(), root, layout.paths)
+
+    @classmethod
+    def of_results(cls, param_space: Mapping[str, Any]) -> ParamSpace:
+        """Return the parameter space of results of any searcher; a grid becomes choices.
+
+        What `tune.sample_from` draws is no parameter. An UnsupportedDomainError says that a domain
+        cannot be searched, is inside of a list or of a choice whose dictionaries no key tells
+        apart, or that a key has a "/".
+        """
+        try:
+            return cls.of(param_space, for_results=True)
+        except UnsupportedDomainError as error:
+            remedy = "Leave the space out: it is inferred from results."
+            raise UnsupportedDomainError(f"{error} {remedy}") from error
 
     def to_config(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
         """Return Ray's nested configuration, with constants, of a flat one."""
@@ -189,14 +191,16 @@ class _Place:
     """Say where something is in a parameter space."""
 
     names: tuple[str, ...]  # possible names of a parameter there, best first
+    path: str  # its name in results
     parent: str | None = None  # the parameter that decides whether it is active
     label: Any = None  # the value of the parent for which it is active
 
     def at(self, key: object) -> _Place:
-        return replace(self, names=tuple(tree.path(name, key) for name in self.names))
+        names = tuple(tree.path(name, key) for name in self.names)
+        return replace(self, names=names, path=tree.path(self.path, key))
 
 
-_ROOT = _Place(("",))
+_ROOT = _Place(("",), "")
 
 
 class _Layout:
@@ -208,6 +212,7 @@ class _Layout:
         self._domains: dict[str, Domain] = {}
         self._parents: dict[str, str | None] = {}
         self._labels: dict[str, list[Any]] = {}
+        self.paths: dict[str, str] = {}
 
     def space(self) -> SearchSpace:
         conditions = [
@@ -283,7 +288,7 @@ class _Layout:
             ]
             name = parameter = self._add(Categorical(tuple(labels)), place, is_parent=True)
         branches = [
-            self._node(choice, _Place((name, f"{name}[{i}]"), parameter, label))
+            self._node(choice, _Place((name, f"{name}[{i}]"), place.path, parameter, label))
             for i, (choice, label) in enumerate(zip(choices, labels, strict=True))
         ]
         return tree.Choice(place.names[0], parameter, tuple(labels), tuple(branches))
@@ -295,6 +300,7 @@ class _Layout:
                 self._domains[name] = domain
                 self._parents[name] = place.parent
                 self._labels[name] = [place.label]
+                self.paths[name] = place.path
                 return name
             # A parent is not shared, as its children may differ between the branches.
             if not is_parent and self._is_in_another_branch(name, domain, place):

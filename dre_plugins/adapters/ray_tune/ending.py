@@ -7,11 +7,10 @@ from typing import Any
 from ray.tune import Result, ResultGrid, Stopper
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, Wanted
-from dre_plugins.adapters.ray_tune.conversion import space_of
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.search import DRESearch
-from dre_plugins.adapters.ray_tune.sources import metrics_in, run_of_result, trials_in
+from dre_plugins.adapters.ray_tune.sources import metrics_in, run_of_result, trials_in, wanted_of
 from dre_plugins.adapters.ray_tune.state import RESTORED
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Observed
@@ -46,7 +45,7 @@ def recommend(
     is_grid = isinstance(results, (ResultGrid, list))
     require(is_grid, "results", results, "what Tuner.fit returns")
     limits = Limits.of(constraints)
-    wanted = Wanted(metric, mode, limits, None if space is None else space_of(space))
+    wanted = wanted_of(metric, mode, space, limits)
     runs = [run_of_result(results[place]) for place in range(len(results))]
     reported = {name for run in runs for report in run.reports for name in report}
     is_known = metric in reported or not reported  # all trials may have failed

@@ -21,10 +21,11 @@ from ray.tune.utils import flatten_dict
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, Wanted, add_report
-from dre_plugins.adapters.ray_tune.conversion import space_of
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import shortened
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.base import match_key
 from dre_plugins.space.conditions import Condition
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
@@ -86,10 +87,21 @@ def metadata_from_results(
         ValueError: A folder is missing, nothing has reported the metric or has a parameter of the
             space, or an argument is wrong.
     """
-    if space is not None and not isinstance(space, SearchSpace):
-        space = space_of(space)
-    wanted = Wanted(metric, mode, Limits.of(constraints), space)
+    wanted = wanted_of(metric, mode, space, Limits.of(constraints))
     return past_tasks.read_in(wanted, partial(read_results, results))
+
+
+def wanted_of(
+    metric: str | None,
+    mode: Mode | None,
+    space: Mapping[str, Any] | SearchSpace | None,
+    limits: Limits,
+) -> Wanted:
+    """Return what is to be read of experiments by the arguments of a user."""
+    if space is None or isinstance(space, SearchSpace):
+        return Wanted(metric, mode, limits, space)
+    param_space = ParamSpace.of_results(space)
+    return Wanted(metric, mode, limits, param_space.space, paths=param_space.paths)
 
 
 def read_results(results: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
@@ -149,13 +161,8 @@ def trials_in(
     longest = max((_last_iteration(run) for run in ended.values()), default=0.0)
     trials: dict[int, Trial] = {}
     for place, run in ended.items():
-        configuration = {
-            key: _placed(searched, key, value)
-            for key, value in flat_configuration(run.configuration, searched.names).items()
-            if key != TRIAL_INDEX  # the number of a repetition
-        }
+        configuration = _named(run.configuration, searched, wanted.paths)
         if space is not None:
-            configuration = _by_branch(space, configuration)
             values = {key: configuration[key] for key in space.names if key in configuration}
             wrong = [key for key, value in values.items() if not fits(space.domains[key], value)]
             if wrong:
@@ -171,16 +178,20 @@ def trials_in(
     return space, trials
 
 
-def _by_branch(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by the space's names, where branches of a choice have the same keys."""
-    named = dict(configuration)
-    for condition in space.conditions:
-        key = re.sub(r"\[\d+\](?=/)", "", condition.child)  # opt[1]/lr is opt/lr in results
-        if key == condition.child or key not in named or not isinstance(condition, Condition):
-            continue
-        if named.get(condition.parent) in condition.values:
-            named[condition.child] = named.pop(key)
-    return named
+def _named(
+    config: Mapping[str, Any], space: SearchSpace, paths: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the values of a configuration by the names in a space; others have their paths."""
+    known = [paths.get(name, name) for name in space.names]
+    named = flat_configuration(config, known)
+    named.pop(TRIAL_INDEX, None)  # the number of a repetition
+    for condition in space.conditions:  # those of parents come first
+        path = paths.get(condition.child, condition.child)
+        if path != condition.child and path in named and isinstance(condition, Condition):
+            decides = match_key(named.get(condition.parent))
+            if decides in map(match_key, condition.values):
+                named[condition.child] = named.pop(path)
+    return {name: _placed(space, name, value) for name, value in named.items()}
 
 
 def _trial_of(
