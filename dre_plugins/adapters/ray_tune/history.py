@@ -115,6 +115,8 @@ class RayTrials:
         """Learn from the end of a trial and its last result; `error` says that it has failed."""
         trial = self.resumed(trial_id, config_in(result or {}))
         if trial is None:
+            if error:
+                self.keep_for_restart(trial_id)
             return
         del self.running[trial_id]
         if error:
@@ -173,6 +175,15 @@ class RayTrials:
         if trial_id not in self.running:
             logger.debug("Trial %s is not running, so that its result is ignored.", trial_id)
         return self.running.get(trial_id)
+
+    def keep_for_restart(self, trial_id: str) -> None:
+        """Keep the number of a trial that had ended and crashed when Ray ran it once more.
+
+        It counts as it has ended, until it is restarted under this or a new id.
+        """
+        number = self.numbers.get(trial_id)
+        if number is not None:
+            self.failed[trial_id] = number
 
     def hand_over(self, trial_id: str, successor: str) -> None:
         """Give the configuration of a running trial that Ray has forgotten to another trial."""

@@ -60,6 +60,8 @@ def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None
         has_recovered = trial_id in trials.failed and trial.status == "TERMINATED"
         if not has_ended or has_recovered:
             _learn_as_stored(trials, trial)
+        elif trial.status == "ERROR":
+            trials.keep_for_restart(trial_id)
     going_on = {trial_id for trial_id, trial in stored.items() if trial.status not in ENDED}
     trials.forgotten = [trial_id for trial_id in trials.running if trial_id not in going_on]
 

@@ -188,6 +188,24 @@ def test_a_search_that_knows_more_than_ray_keeps_it(tmp_path: Path) -> None:
     assert again.study.trials == search.study.trials
 
 
+@pytest.mark.parametrize("is_heard", [True, False])
+@pytest.mark.parametrize("name", ["t4", "new"])
+def test_a_trial_that_had_ended_and_fails_when_ray_runs_it_again_may_be_restarted(
+    name: str, is_heard: bool, tmp_path: Path
+) -> None:
+    search, trials = known_to_ray(5, 1)
+    trials["t4"] = ("RUNNING" if is_heard else "ERROR", trials["t4"][1], {})
+    again = restored(tmp_path, trials, search)
+    if is_heard:
+        again.on_trial_complete("t4", None, error=True)
+    assert again.study.trials == search.study.trials
+    restarted = {**worker.result(99.0, config=trials["t4"][1]), "done": True}
+    again.on_trial_result(name, restarted)
+    again.on_trial_complete(name, restarted)
+    assert worker.states(again) == [*["complete"] * 5, "running"]
+    assert again.study.trials[4].value == 99.0
+
+
 @pytest.mark.parametrize("set_index", [True, False])
 def test_a_repeater_restored_in_the_middle_hands_on_means(tmp_path: Path, set_index: bool) -> None:
     """It tells the mean of several trials under the name of the first, once all have ended."""

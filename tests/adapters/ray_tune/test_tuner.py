@@ -299,11 +299,15 @@ def test_trials_and_results_of_an_earlier_run_are_learnt_from(fit: Callable[...,
 
 @pytest.mark.parametrize("way", ["resume_errored", "restart_errored"])
 def test_crashed_trials_that_are_run_again_count_again(way: str, tmp_path: Path) -> None:
-    """An outage is over: the same trials run under their old ids, or under new ones."""
-    over = tmp_path / "over"
+    """An outage is over: the same trials run under their old ids, or under new ones.
+
+    One of them had ended, but the driver was killed before Ray stored that.
+    """
+    limit = tmp_path / "limit"
+    limit.write_text("0.5")
 
     def trainable(config: dict[str, Any]) -> dict[str, float]:
-        if config["x"] > 0.5 and not over.exists():
+        if config["x"] > float(limit.read_text()):
             raise RuntimeError("outage")
         return {"loss": -config["x"]}
 
@@ -313,7 +317,12 @@ def test_crashed_trials_that_are_run_again_count_again(way: str, tmp_path: Path)
     space = {"x": tune.uniform(0.0, 1.0)}
     results = tune.Tuner(trainable, param_space=space, tune_config=config, run_config=run).fit()
     assert 0 < results.num_errors < 6
-    over.touch()
+    record = max((tmp_path / "study").glob("experiment_state-*.json"))
+    record.write_text(record.read_text().replace("TERMINATED", "RUNNING", 1))
+    limit.write_text("-1")
+    tuner = tune.Tuner.restore(str(tmp_path / "study"), trainable=trainable)
+    assert tuner.fit().num_errors == results.num_errors + 1
+    limit.write_text("1")
     tuner = tune.Tuner.restore(str(tmp_path / "study"), trainable=trainable, **{way: True})
     assert tuner.fit().num_errors == 0
     restored = DRESearch()
