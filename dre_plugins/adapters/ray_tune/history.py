@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from ray.air.constants import TRAINING_ITERATION
-from ray.tune.result import TIME_TOTAL_S
+from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
 
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.options import checked_cost_name, cost_in
+from dre_plugins.adapters.common.past_tasks import listed
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.sources import metrics_in
 from dre_plugins.engine.settings import require
@@ -26,26 +27,58 @@ logger = logging.getLogger("ray.tune.dre_plugins")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Hold how results are read: arguments of `DRESearch`, and limits of the Tuner's `stop`."""
+class ResultReader:
+    """Read results of trials by what `DRESearch` and its Tuner were given.
 
-    metric: str | list[str] | None
+    The metric and the mode are lists for several objectives, and None until somebody names them.
+    `stop_criteria` are those of the Tuner.
+    """
+
+    metric: Any
+    mode: Any
     limits: Limits
     cost: str | None
     stopped: str
-    stop_criteria: Mapping[str, Any]
+    stop_criteria: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, metric: Any, constraints: Any, cost: Any, stopped: Any) -> Reading:
-        """Return it with the arguments of `DRESearch`; a ValueError says that one is wrong."""
+    def of(
+        cls, metric: Any, mode: Any, *, constraints: Any = None, cost: Any = None, stopped: Any
+    ) -> ResultReader:
+        """Return one with arguments of `DRESearch`; a ValueError says that one is wrong."""
+        metric, mode = _checked_objectives(metric, mode)
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         name = checked_cost_name(cost, "a metric", TIME_TOTAL_S)
-        return cls(metric, Limits.of(constraints), name, stopped, {})
+        return cls(metric, mode, Limits.of(constraints), name, stopped)
+
+    def of_tuner(self, metric: Any, mode: Any, stop: Any) -> ResultReader:
+        """Return one with what a Tuner says, too; a ValueError says that it differs."""
+        metric, mode = _checked_objectives(metric, mode)
+        return replace(
+            self,
+            metric=_only("metric", self.metric, metric),
+            mode=_only("mode", self.mode, mode),
+            stop_criteria=dict(stop) if isinstance(stop, Mapping) else {},
+        )
+
+    def complete(self, *, is_needed: bool) -> ResultReader:
+        """Return one with the metric of trainables that return a number, if only a mode is given.
+
+        A ValueError says that a metric or a mode is missing, if they are needed.
+        """
+        metric = DEFAULT_METRIC if self.metric is None and self.mode is not None else self.metric
+        if is_needed and not (metric and self.mode):
+            raise ValueError(
+                f"DRESearch needs a metric and a mode, got {metric!r} and {self.mode!r}: "
+                "DRESearch(metric=..., mode='min'), or tune.TuneConfig(metric=..., mode='min') "
+                "of a Tuner with a param_space."
+            )
+        return replace(self, metric=metric)
 
     def value_in(self, result: Mapping[str, Any]) -> float | tuple[float, ...] | None:
         """Return the value of the metric, or of several, in a result; None if it lacks any."""
-        names = [self.metric] if isinstance(self.metric, str) else list(self.metric or ())
-        if not names or any(name not in result for name in names):
+        names = listed(self.metric)
+        if any(name not in result for name in names):
             return None
         values = tuple(number_of(result[name]) for name in names)
         return values if len(values) > 1 else values[0]
@@ -56,6 +89,31 @@ class Reading:
             name in result and number_of(result[name]) >= number_of(limit)
             for name, limit in self.stop_criteria.items()
         )
+
+
+def _checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
+    """Return the metric and the mode of one objective, or those of several as lists."""
+    parts = [[*part] if isinstance(part, tuple) else part for part in (metric, mode)]
+    are_lists = [isinstance(part, list) for part in parts]
+    if any(are_lists) and not (all(are_lists) and len(parts[0]) == len(parts[1]) > 0):
+        raise ValueError(
+            "several objectives need a list of metrics and a list of modes, equally long, got "
+            f"metric={metric!r} and mode={mode!r}."
+        )
+    for name in listed(parts[0]):
+        require(isinstance(name, str) or metric is None, "metric", name, "the name of a metric")
+    for part in listed(parts[1]):
+        require(part in ("min", "max") or mode is None, "mode", part, "'min' or 'max'")
+    return parts[0], parts[1]
+
+
+def _only(name: str, ours: Any, given: Any) -> Any:
+    """Return an argument that was given to the searcher, to the Tuner, or equally to both."""
+    if ours is not None and given is not None and ours != given:
+        raise ValueError(
+            f"{name} is {ours!r} for DRESearch and {given!r} for the Tuner; give it once."
+        )
+    return given if ours is None else ours
 
 
 @dataclass(slots=True)
@@ -80,8 +138,8 @@ def config_in(result: Mapping[str, Any]) -> dict[str, Any]:
 class RayTrials:
     """Tell a study what Ray says about its trials."""
 
-    def __init__(self, study: AskTell, param_space: ParamSpace, reading: Reading) -> None:
-        self.study, self.param_space, self.reading = study, param_space, reading
+    def __init__(self, study: AskTell, param_space: ParamSpace, reader: ResultReader) -> None:
+        self.study, self.param_space, self.reader = study, param_space, reader
         # Number in the study by trial id, None if the configuration is not of the space.
         self.numbers: dict[str, int | None] = {}
         self.running: dict[str, Running] = {}
@@ -124,22 +182,22 @@ class RayTrials:
             # fail. It has no iteration, unlike every result of a trial.
             result = None if TRAINING_ITERATION in (result or {}) else result
         reported = result or {}
-        value = self.reading.value_in(reported)
+        value = self.reader.value_in(reported)
         is_missing = value is None or bool(np.isnan(value).any())
         if reported and is_missing and not error:
             self.study.warn_once(
-                f"Trial {trial_id} has ended without a number for {self.reading.metric!r}, so "
+                f"Trial {trial_id} has ended without a number for {self.reader.metric!r}, so "
                 "that it counts by its earlier reports, or as failed; it reports "
                 f"{sorted(metrics_in(reported))}.",
                 "missing",
             )
-        limits, cost = self.reading.limits, None
+        limits, cost = self.reader.limits, None
         constraints = limits.violations({})
         if result is not None:
             constraints = limits.violations_of(trial_id, result, self.study.warn_once)
-            names = metrics_in(result) | {self.reading.cost}
+            names = metrics_in(result) | {self.reader.cost}
             costs = {name: value for name, value in result.items() if name in names}
-            cost = cost_in(costs, self.reading.cost, trial_id, self.study.warn_once)
+            cost = cost_in(costs, self.reader.cost, trial_id, self.study.warn_once)
         tell = partial(self.study.tell, trial.number, constraints=constraints, cost=cost)
         if error and is_missing:
             self.failed[trial_id] = trial.number
@@ -152,7 +210,7 @@ class RayTrials:
         was_stopped = isinstance(value, float) and is_unheard
         if was_stopped:
             self._report(trial, reported)
-        if value is None or (was_stopped and not self.reading.is_complete(reported)):
+        if value is None or (was_stopped and not self.reader.is_complete(reported)):
             # A scheduler has stopped it, or it is a class that reported `done=True`, which ends in
             # the same way, or it was stopped while paused, or its last result lacks the metric.
             # Its reports count: it is complete if no other trial has got further.
@@ -227,7 +285,7 @@ class RayTrials:
     def _report(self, trial: Running, result: Mapping[str, Any]) -> None:
         """Report an intermediate value; with several objectives only final values count."""
         iteration = number_of(result.get(TRAINING_ITERATION))
-        value = self.reading.value_in(result)
+        value = self.reader.value_in(result)
         if trial.delivered and iteration < number_of(trial.delivered[0]):
             # It goes on from an earlier checkpoint, or begins anew, after a crash or a pause.
             self.study.restart(trial.number, iteration)

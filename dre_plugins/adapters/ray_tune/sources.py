@@ -244,16 +244,12 @@ def check_sources(results: object) -> None:
 
 def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[Path, list[Run]]]:
     """Yield the folder and the trials of every experiment that a source means."""
-    if isinstance(source, ExperimentAnalysis):
-        yield from _experiments(ResultGrid(source), skipped)
-    elif isinstance(source, ResultGrid):
-        yield (
-            Path(source.experiment_path),
-            [run_of_result(source[place]) for place in range(len(source))],
-        )
-    else:
+    if isinstance(source, (str, PathLike)):
         for folder in _folders(Path(expanduser(source))):
             yield folder, [*_runs_in(folder, skipped)]
+    else:
+        grid: Any = source if isinstance(source, ResultGrid) else ResultGrid(source)
+        yield Path(grid.experiment_path), [run_of_result(result) for result in grid]
 
 
 def run_of_result(result: Any) -> Run:
@@ -298,7 +294,7 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
         if record is None:
             continue
         try:
-            configuration = _without_objects(_object(regular(file).read_bytes()))
+            configuration = _without_objects(json.loads(regular(file).read_bytes()))
             flat_configuration(configuration)
             reports = [*_reports_in(file.with_name("result.json"))]
         except _DAMAGES as error:
@@ -349,17 +345,10 @@ def _reports_in(file: Path) -> Iterator[Mapping[str, Any]]:
     lines = regular(file).read_bytes().splitlines() if file.exists() else []
     for place, line in enumerate(lines):
         try:
-            yield flat(_object(line))
+            yield flat(json.loads(line))
         except ValueError:
             if place < len(lines) - 1:  # Ray may have been killed while writing the last line
                 raise
-
-
-def _object(text: str | bytes) -> dict[str, Any]:
-    item = json.loads(text)
-    if not isinstance(item, dict):
-        raise ValueError(f"{str(item)[:80]} is no object")
-    return item
 
 
 def flat(report: Mapping[str, Any]) -> dict[str, Any]:

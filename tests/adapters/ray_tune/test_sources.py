@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from ray import tune
 
-from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.ray_tune.arguments import past_metadata
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.adapters.ray_tune.history import ResultReader
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 from dre_plugins.space import (
     Categorical,
@@ -109,6 +109,8 @@ def test_a_real_run_with_its_space_and_a_nested_metric(grid: Any) -> None:
 
 # ---- folders in Ray's format
 
+READER = ResultReader.of("loss", "min", stopped="pruned")
+
 
 def written(
     folder: Path,
@@ -160,7 +162,7 @@ def test_parameters_in_lists_are_read_by_their_places(tmp_path: Path) -> None:
     for place in range(6):
         written(tmp_path, f"{place}", {"l": [place / 5, "same", {"n": place}]}, [report(place)])
     space = ParamSpace.of({"l": [tune.uniform(0, 1), "same", {"n": tune.randint(0, 10)}]})
-    task = past_metadata(str(tmp_path), "loss", "min", space, Limits({})).tasks[0]
+    task = past_metadata(str(tmp_path), READER, space).tasks[0]
     assert task.space == space.space
     np.testing.assert_array_equal(task.units[:, 0], np.arange(6) / 5)
 
@@ -174,7 +176,7 @@ def test_a_parameter_that_cannot_be_read_leaves_the_domains_of_the_others(tmp_pa
     space |= {"fn": tune.choice([len, max]), "drop": tune.uniform(0, 1)}
     space |= {"kind": tune.choice(["a", "b"])}
     param_space = ParamSpace.of(space)
-    task = past_metadata(str(tmp_path), "loss", "min", param_space, Limits({})).tasks[0]
+    task = past_metadata(str(tmp_path), READER, param_space).tasks[0]
     shared = {name: param_space.space.domains[name] for name in ("rate", "units")}
     assert shared["units"] == Ordinal((1, 2, 4, 8, 16, 32, 64))
     assert task.space.domains == {**shared, "kind": Integer(0, 1), "old": Integer(0, 5)}
@@ -200,7 +202,7 @@ def test_a_given_space_may_have_choices_of_dictionaries(tmp_path: Path) -> None:
     assert task.space == param_space.space and not metadata.skipped
     found = [param_space.to_config(trial.configuration)["opt"] for trial in task.trials()]
     assert found == configs
-    (task,) = past_metadata(str(tmp_path), "loss", "min", param_space, Limits({}))
+    (task,) = past_metadata(str(tmp_path), READER, param_space)
     assert task.space.domains == param_space.space.domains
     found = [param_space.to_config(trial.configuration)["opt"] for trial in task.trials()]
     assert found == configs
