@@ -23,8 +23,6 @@ Report = TypeVar("Report")
 
 # Values of our trials are larger where they are better.
 SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
-# Why an experiment is left out, as `skipped` counts it.
-GIVEN_TWICE = "experiment that is given twice"
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,8 @@ def listed(sources: Any) -> Sequence[Any]:
 def without_copies(tasks: Iterable[Task], skipped: Counter[str]) -> list[Task]:
     """Return tasks without those that have the trials of an earlier one, which are counted.
 
-    A copy may have another name, as a copied folder has, and its trials another order.
+    The same experiment may be given as an object, by its folder and by a copy of the folder. Names
+    and the order of trials may differ, and tuples be lists.
     """
     kept: dict[Hashable, Task] = {}
     for task in tasks:
@@ -74,7 +73,7 @@ def without_copies(tasks: Iterable[Task], skipped: Counter[str]) -> list[Task]:
         ]
         key = frozenset(Counter(map(match_key, trials)).items())
         if key and key in kept:
-            skipped[GIVEN_TWICE] += 1
+            skipped["experiment that is given twice"] += 1
         else:
             kept[key or object()] = task  # an empty task is no copy
     return [*kept.values()]

@@ -59,7 +59,7 @@ class ParamSpace:
         require(is_mapping, "space", param_space, "a dictionary of Ray Tune's domains")
         layout = _Layout(ordered, for_results=for_results)
         root = layout.group(param_space, _ROOT)
-        return cls(layout.space(), root, layout.paths)
+        return cls(layout.space(), root, layout.paths())
 
     @classmethod
     def of_results(cls, param_space: Mapping[str, Any]) -> ParamSpace:
@@ -210,21 +210,26 @@ class _Layout:
         self._ordered = ordered
         self._for_results = for_results
         self._domains: dict[str, Domain] = {}
-        self._parents: dict[str, str | None] = {}
-        self._labels: dict[str, list[Any]] = {}
-        self.paths: dict[str, str] = {}
+        # Of each parameter; several if branches share it.
+        self._places: dict[str, list[_Place]] = {}
+
+    def paths(self) -> dict[str, str]:
+        """Return the name of each parameter in results."""
+        return {name: places[0].path for name, places in self._places.items()}
 
     def space(self) -> SearchSpace:
+        """Return the search space of the parameters."""
         conditions = [
-            Condition(name, parent, tuple(self._labels[name]))
-            for name, parent in self._parents.items()
-            if parent is not None and not self._is_always_active(name, parent)
+            Condition(name, places[0].parent, tuple(place.label for place in places))
+            for name, places in self._places.items()
+            if places[0].parent is not None and not self._is_always_active(places)
         ]
         return SearchSpace(self._domains, conditions)
 
-    def _is_always_active(self, name: str, parent: str) -> bool:
+    def _is_always_active(self, places: Sequence[_Place]) -> bool:
+        parent = str(places[0].parent)
         n_values = self._domains[parent].n_values
-        return self._parents[parent] is None and len(self._labels[name]) == n_values
+        return self._places[parent][0].parent is None and len(places) == n_values
 
     def group(self, value: Mapping[str, Any] | Sequence[Any], place: _Place) -> tree.Group:
         """Lay out a container that has domains inside."""
@@ -297,23 +302,21 @@ class _Layout:
         """Add a parameter, or a further branch in which it is active, and return its name."""
         for name in place.names:
             if name not in self._domains:
-                self._domains[name] = domain
-                self._parents[name] = place.parent
-                self._labels[name] = [place.label]
-                self.paths[name] = place.path
+                self._domains[name], self._places[name] = domain, [place]
                 return name
             # A parent is not shared, as its children may differ between the branches.
             if not is_parent and self._is_in_another_branch(name, domain, place):
-                self._labels[name].append(place.label)
+                self._places[name].append(place)
                 return name
         raise UnsupportedDomainError(f"Parameter {place.names[0]!r} is there twice; rename one.")
 
     def _is_in_another_branch(self, name: str, domain: Domain, place: _Place) -> bool:
+        places = self._places[name]
         return (
             place.parent is not None
-            and self._parents[name] == place.parent
+            and places[0].parent == place.parent
             and self._domains[name] == domain
-            and match_key(place.label) not in map(match_key, self._labels[name])
+            and match_key(place.label) not in [match_key(other.label) for other in places]
         )
 
 

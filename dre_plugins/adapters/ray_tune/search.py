@@ -330,8 +330,8 @@ class DRESearch(Searcher):
         """
         is_mapping = isinstance(parameters, Mapping)
         require(is_mapping, "parameters", parameters, "a dictionary of parameters and values")
-        values = [number_of(reported) for reported in intermediate_values or ()]
-        rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
+        reported = enumerate(map(number_of, intermediate_values or ()), start=1)
+        rungs = {float(iteration): value for iteration, value in reported}
         state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
         final = arguments.checked_value("value", value)
         point = (dict(parameters), {"value": final, "state": state, "rungs": rungs})

@@ -111,16 +111,11 @@ def read_results(results: Source | Sequence[Source], wanted: Wanted) -> MetaData
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     reported: set[str] = set()
-    known: set[tuple[object, ...]] = set()
     for source in past_tasks.listed(results):
         key = metric or getattr(source, "default_metric", None)
         sign = SIGNS.get(mode or getattr(source, "default_mode", None) or "")
         for folder, runs in _experiments(source, skipped):
-            name, identity = folder.name, (folder.resolve(), key, sign)
-            if identity in known:
-                skipped[past_tasks.GIVEN_TWICE] += 1
-                continue
-            known.add(identity)
+            name = folder.name
             columns = {column for run in runs for report in run.reports for column in report}
             reported |= columns
             if key is None or sign is None:
