@@ -24,19 +24,19 @@ from dre_plugins.study.ask_tell import AskTell
 from dre_plugins.transfer.metadata import MetaDataset
 
 PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
-# A configuration that was evaluated elsewhere, and further arguments of `AskTell.add`.
-Evaluated: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
+# A configuration to run, with None, or one that was evaluated, with arguments of `AskTell.add`.
+Point: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any] | None]
 
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
 
-def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], list[Evaluated]]:
-    """Return the points to run and those that were evaluated."""
+def initial_points(points: Any, rewards: Any) -> list[Point]:
+    """Return the points to run, or those that were evaluated if there are rewards."""
     points = [] if points is None else points
     is_list = isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)
     require(is_list, "points_to_evaluate", points, "a list of dictionaries")
     if rewards is None:
-        return [dict(point) for point in points], []
+        return [(dict(point), None) for point in points]
     is_list = isinstance(rewards, Collection) and not isinstance(rewards, (str, Mapping))
     require(is_list, "evaluated_rewards", rewards, "a list of values of the metric")
     if len(rewards) != len(points):
@@ -45,9 +45,7 @@ def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], 
             f"points_to_evaluate, got {len(rewards)}."
         )
     values = [checked_value("evaluated_rewards", reward) for reward in rewards]
-    return [], [
-        (dict(point), {"value": value}) for point, value in zip(points, values, strict=True)
-    ]
+    return [(dict(point), {"value": value}) for point, value in zip(points, values, strict=True)]
 
 
 def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
@@ -72,8 +70,7 @@ class StudyArguments:
     options: Mapping[str, Any]
     prior: GivenPrior
     past_results: PastResults | None
-    points: Sequence[Mapping[str, Any]]
-    evaluated: Sequence[Evaluated]
+    points: Sequence[Point]
     memory: GivenMemory
     valid: Valid | None
 
@@ -130,10 +127,12 @@ class StudyArguments:
 
     def add_points(self, study: AskTell, param_space: ParamSpace) -> None:
         """Enqueue the points to run, and add those that were evaluated."""
-        for point in self.points:
-            study.enqueue(param_space.to_configuration(point))
-        for config, result in self.evaluated:
-            study.add(param_space.to_configuration(config), **result)
+        for config, result in self.points:
+            configuration = param_space.to_configuration(config)
+            if result is None:
+                study.enqueue(configuration)
+            else:
+                study.add(configuration, **result)
 
 
 def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:

@@ -159,13 +159,11 @@ class DRESearch(Searcher):
         check_past("past_results", past_results, prior)
         if past_results is not None and not isinstance(past_results, MetaDataset):
             check_sources(past_results)
-        points, evaluated = arguments.initial_points(points_to_evaluate, evaluated_rewards)
         self._given = arguments.StudyArguments(
             options={**options, "failed": failed, "settings": settings, "seed": seed},
             prior=prior_from(prior, checked.preset),
             past_results=past_results,
-            points=points,
-            evaluated=evaluated,
+            points=arguments.initial_points(points_to_evaluate, evaluated_rewards),
             memory=memory,
             valid=valid,
         )
@@ -255,8 +253,7 @@ class DRESearch(Searcher):
         study = self._given.begin(param_space, self._reader)
         self._trials = RayTrials(study, param_space, self._reader)
         # Without what the study has now, so that states are smaller.
-        given = replace(self._given, prior=None, past_results=None, points=(), evaluated=())
-        self._given = given
+        self._given = replace(self._given, prior=None, past_results=None, points=())
 
     def _begun(self) -> RayTrials:
         if self._trials is None:
@@ -336,13 +333,13 @@ class DRESearch(Searcher):
         final = arguments.checked_value("value", value)
         point = (dict(parameters), {"value": final, "state": state, "rungs": rungs})
         # Without the points to run, which may lack constants of the Tuner, and without a rule.
-        added = replace(self._given, points=(), evaluated=[point], valid=None)
+        added = replace(self._given, points=[point], valid=None)
         if self._trials is not None:
             added.add_points(self._trials.study, self._trials.param_space)
             return
         if self._param_space is not None and self.mode:
             added.check(self._param_space, self._reader)
-        self._given = replace(self._given, evaluated=[*self._given.evaluated, point])
+        self._given = replace(self._given, points=[*self._given.points, point])
 
     # ---- the state on disk
 
