@@ -43,7 +43,7 @@ class ParamSpace:
     ``tune.choice([{"name": "sgd", "lr": …}, {"name": "adam", "lr": …}])``, that key is the
     parameter, so that configurations and results have the same flat names. Branches share a
     parameter of theirs if its domain is the same. Otherwise they have one each, "opt/lr" and
-    "opt[1]/lr"; `paths` has the name in results, "opt/lr" for both.
+    "opt[1]/lr"; `paths` says that the second is "opt/lr" in results.
     """
 
     space: SearchSpace
@@ -214,8 +214,9 @@ class _Layout:
         self._places: dict[str, list[_Place]] = {}
 
     def paths(self) -> dict[str, str]:
-        """Return the name of each parameter in results."""
-        return {name: places[0].path for name, places in self._places.items()}
+        """Return the names of parameters in results, where they are others."""
+        paths = {name: places[0].path for name, places in self._places.items()}
+        return {name: path for name, path in paths.items() if path != name}
 
     def space(self) -> SearchSpace:
         """Return the search space of the parameters."""

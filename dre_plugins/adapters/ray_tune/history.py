@@ -225,9 +225,7 @@ class RayTrials:
         before and `Tuner.restore(restart_errored=True)` runs it under a new id.
         """
         if trial_id in self.failed:
-            number = self.failed.pop(trial_id)
-            self.study.restart(number)
-            self._keep(trial_id, number)
+            self._restart(self.failed.pop(trial_id), trial_id)
         elif trial_id not in self.running and trial_id not in self.numbers and config:
             self._adopt(trial_id, config)
         if trial_id not in self.running:
@@ -245,42 +243,41 @@ class RayTrials:
 
     def hand_over(self, trial_id: str, successor: str) -> None:
         """Give the configuration of a running trial that Ray has forgotten to another trial."""
-        number = self.running.pop(trial_id).number
         del self.numbers[trial_id]
-        self.study.restart(number)
-        self._keep(successor, number)
+        self._restart(self.running.pop(trial_id).number, successor)
 
-    def keys(self) -> list[Hashable]:
-        """Return a key of the parameters of each trial of the study, without constants."""
-        names, given = self.study.space.names, [trial.configuration for trial in self.study.trials]
-        return [match_key({n: part[n] for n in names if n in part}) for part in given]
+    def by_configuration(self, numbers: Mapping[str, int | None]) -> dict[Hashable, str]:
+        """Return ids of trials by a key of their parameters, without constants."""
+        names, trials = self.study.space.names, self.study.trials
+        ids: dict[Hashable, str] = {}
+        for trial_id, number in numbers.items():
+            if number is not None:
+                given = trials[number].configuration
+                ids[match_key({name: given[name] for name in names if name in given})] = trial_id
+        return ids
 
     def _keep(self, trial_id: str, number: int) -> None:
         self.numbers[trial_id], self.running[trial_id] = number, Running(number)
 
+    def _restart(self, number: int, trial_id: str) -> None:
+        self.study.restart(number)
+        self._keep(trial_id, number)
+
     def _adopt(self, trial_id: str, config: Mapping[str, Any]) -> None:
         try:
             configuration = self.param_space.to_configuration(config)
-            number = self._restarted(configuration)
-            if number is None:
-                number = self.study.add(configuration, None, state=TrialState.RUNNING)
-                self.study.withdraw(number)  # a point to evaluate need not run again
+            crashed = self.by_configuration(self.failed).get(match_key(configuration))
+            if crashed is not None:
+                self._restart(self.failed.pop(crashed), trial_id)
+                return
+            number = self.study.add(configuration, None, state=TrialState.RUNNING)
         except ValueError as error:
             self.numbers[trial_id] = None
             text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "
             self.study.warn_once(f"{text}{error}", "unknown")
         else:
+            self.study.withdraw(number)  # a point to evaluate need not run again
             self._keep(trial_id, number)
-
-    def _restarted(self, configuration: Mapping[str, Any]) -> int | None:
-        """Begin the first crashed trial of a configuration again, and return its number."""
-        keys = self.keys() if self.failed else []
-        for trial_id, number in self.failed.items():
-            if keys[number] == match_key(dict(configuration)):
-                del self.failed[trial_id]
-                self.study.restart(number)
-                return number
-        return None
 
     def _report(self, trial: Running, result: Mapping[str, Any]) -> None:
         """Report an intermediate value; with several objectives only final values count."""

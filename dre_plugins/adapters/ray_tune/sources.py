@@ -181,8 +181,8 @@ def _named(
     named = flat_configuration(config, known)
     named.pop(TRIAL_INDEX, None)  # the number of a repetition
     for condition in space.conditions:  # those of parents come first
-        path = paths.get(condition.child, condition.child)
-        if path != condition.child and path in named and isinstance(condition, Condition):
+        path = paths.get(condition.child)
+        if path in named and isinstance(condition, Condition):
             decides = match_key(named.get(condition.parent))
             if decides in map(match_key, condition.values):
                 named[condition.child] = named.pop(path)
