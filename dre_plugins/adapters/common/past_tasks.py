@@ -26,8 +26,8 @@ SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Hold what is to be read of past experiments; None leaves it to the experiments.
+class TaskDefinition:
+    """Define which task past experiments are; None leaves it to the experiments.
 
     A ValueError says that the mode is none.
     """
@@ -79,15 +79,17 @@ def without_copies(tasks: Iterable[Task], skipped: Counter[str]) -> list[Task]:
     return [*kept.values()]
 
 
-def read_in(wanted: Wanted, read: Callable[[Wanted], MetaDataset]) -> MetaDataset:
-    """Return what `read` returns, without tasks that have no parameter of the wanted space."""
-    space, metadata = wanted.space, read(wanted)
+def read_in(
+    definition: TaskDefinition, read: Callable[[TaskDefinition], MetaDataset]
+) -> MetaDataset:
+    """Return what `read` returns, without tasks that have no parameter of the space."""
+    space, metadata = definition.space, read(definition)
     kept = tuple(task for task in metadata if not np.isnan(task.units).all())
     n_others = len(metadata) - len(kept)
     if space is None or not n_others:
         return metadata
     if not kept:
-        tasks = read(replace(wanted, space=None))
+        tasks = read(replace(definition, space=None))
         names = sorted({name for task in tasks for name in task.space.domains})
         raise ValueError(
             f"No trial has a parameter of the space, {[*space.names]}; there are {names}."

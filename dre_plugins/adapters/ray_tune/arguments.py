@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from dre_plugins.adapters.common.past_tasks import Wanted, listed, past_tasks_in
+from dre_plugins.adapters.common.past_tasks import TaskDefinition, listed, past_tasks_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import ResultReader, logger
 from dre_plugins.adapters.ray_tune.sources import Source, read_results
@@ -155,5 +155,7 @@ def past_metadata(
             "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
     likely, paths = param_space.space, param_space.paths
-    wanted = Wanted(reader.metric, reader.mode, reader.limits, likely=likely, paths=paths)
-    return read_results(results, wanted)
+    definition = TaskDefinition(
+        reader.metric, reader.mode, reader.limits, likely=likely, paths=paths
+    )
+    return read_results(results, definition)

@@ -117,14 +117,14 @@ def _only(name: str, ours: Any, given: Any) -> Any:
 
 
 @dataclass(slots=True)
-class Running:
+class RunningTrial:
     """Hold the number of a trial that has not ended, and which result of it came last."""
 
     number: int
     delivered: tuple[Any, Any] | None = None
 
 
-def mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
+def result_key(result: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return a key that identifies a result of a trial, even after a restart from a pause."""
     return result.get(TRAINING_ITERATION), result.get(TIME_TOTAL_S)
 
@@ -142,7 +142,7 @@ class RayTrials:
         self.study, self.param_space, self.reader = study, param_space, reader
         # Number in the study by trial id, None if the configuration is not of the space.
         self.numbers: dict[str, int | None] = {}
-        self.running: dict[str, Running] = {}
+        self.running: dict[str, RunningTrial] = {}
         # Trials that crashed, which Ray may run again under the same id.
         self.failed: dict[str, int] = {}
         # Running trials that Ray does not know any more. New trials get their configurations.
@@ -167,7 +167,7 @@ class RayTrials:
         trial = self.resumed(trial_id, config_in(result))
         if trial is not None:
             self._report(trial, result)
-            trial.delivered = mark(result)
+            trial.delivered = result_key(result)
 
     def end(self, trial_id: str, result: Mapping[str, Any] | None, *, error: bool) -> None:
         """Learn from the end of a trial and its last result; `error` says that it has failed."""
@@ -206,7 +206,7 @@ class RayTrials:
         # Ray does not say whether a trial has ended by itself. But if a scheduler or a stop
         # criterion ends it, its last result was not passed to `report`, whereas a function that
         # returns ends with a result that was. (A `Repeater` hands on a mean without an iteration.)
-        is_unheard = TRAINING_ITERATION in reported and mark(reported) != trial.delivered
+        is_unheard = TRAINING_ITERATION in reported and result_key(reported) != trial.delivered
         was_stopped = isinstance(value, float) and is_unheard
         if was_stopped:
             self._report(trial, reported)
@@ -218,7 +218,7 @@ class RayTrials:
         else:
             tell(value)
 
-    def resumed(self, trial_id: str, config: Mapping[str, Any]) -> Running | None:
+    def resumed(self, trial_id: str, config: Mapping[str, Any]) -> RunningTrial | None:
         """Return a trial that runs, also one that crashed before and runs again.
 
         It may also be unknown, if it began after the state that was restored, or if it crashed
@@ -257,7 +257,7 @@ class RayTrials:
         return ids
 
     def _keep(self, trial_id: str, number: int) -> None:
-        self.numbers[trial_id], self.running[trial_id] = number, Running(number)
+        self.numbers[trial_id], self.running[trial_id] = number, RunningTrial(number)
 
     def _restart(self, number: int, trial_id: str) -> None:
         self.study.restart(number)
@@ -279,7 +279,7 @@ class RayTrials:
             self.study.withdraw(number)  # a point to evaluate need not run again
             self._keep(trial_id, number)
 
-    def _report(self, trial: Running, result: Mapping[str, Any]) -> None:
+    def _report(self, trial: RunningTrial, result: Mapping[str, Any]) -> None:
         """Report an intermediate value; with several objectives only final values count."""
         iteration = number_of(result.get(TRAINING_ITERATION))
         value = self.reader.value_in(result)

@@ -30,7 +30,7 @@ from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, Wanted, add_report
+from dre_plugins.adapters.common.past_tasks import Mode, TaskDefinition, add_report
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.engine.files import regular
@@ -94,11 +94,11 @@ def metadata_from_experiments(
     """
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    wanted = Wanted(metric, mode, Limits.of(constraints), space)
+    wanted = TaskDefinition(metric, mode, Limits.of(constraints), space)
     return past_tasks.read_in(wanted, partial(tasks_in, source))
 
 
-def tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
+def tasks_in(source: Source | Sequence[Source], wanted: TaskDefinition) -> MetaDataset:
     """Return experiments and offline evaluations as metadata."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
@@ -170,7 +170,9 @@ class Experiment:
     sign: float  # 1 if the metric is maximised, -1 if it is minimised
 
 
-def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Experiment | None:
+def read_experiment(
+    folder: Path, wanted: TaskDefinition, skipped: Counter[str]
+) -> Experiment | None:
     """Return the trials of an experiment; None, with the reason counted, if that fails."""
     try:
         metadata, columns = _read_metadata(folder), _read_results(folder)
@@ -326,7 +328,7 @@ def _as_list(item: Any) -> list[Any]:
 def _offline_task(
     name: str,
     evaluations: offline.TransferLearningTaskEvaluations,
-    wanted: Wanted,
+    wanted: TaskDefinition,
     skipped: Counter[str],
 ) -> Task | None:
     """Return offline evaluations as a task, or None and a count why not."""
