@@ -178,32 +178,25 @@ def test_a_trial_may_end_after_a_restart_without_reporting_again(tmp_path: Path)
     assert worker.states(again) == ["complete"] * 3 + ["running"]
 
 
-def test_a_search_that_knows_more_than_ray_keeps_it(tmp_path: Path) -> None:
-    """Ray runs again what it does not know to have ended; its end counts once."""
-    search, trials = known_to_ray(5, 1)
-    trials["t4"] = ("RUNNING", trials["t4"][1], {})
-    again = restored(tmp_path, trials, search)
-    assert again.study.trials == search.study.trials
-    ended(again, "t4", trials["t4"][1], 99.0)
-    assert again.study.trials == search.study.trials
-
-
-@pytest.mark.parametrize("is_heard", [True, False])
+@pytest.mark.parametrize("status", ["RUNNING", "ERROR"])
 @pytest.mark.parametrize("name", ["t4", "new"])
-def test_a_trial_that_had_ended_and_fails_when_ray_runs_it_again_may_be_restarted(
-    name: str, is_heard: bool, tmp_path: Path
-) -> None:
+def test_a_search_that_knows_more_than_ray_keeps_it(name: str, status: str, tmp_path) -> None:
+    """Ray runs again what it does not know to have ended; its end counts once.
+
+    If that failed and is restarted, under the same id or a new one, it still is a single trial.
+    """
     search, trials = known_to_ray(5, 1)
-    trials["t4"] = ("RUNNING" if is_heard else "ERROR", trials["t4"][1], {})
+    trials["t4"] = (status, trials["t4"][1], {})
     again = restored(tmp_path, trials, search)
-    if is_heard:
+    if status == "RUNNING":
+        ended(again, "t4", trials["t4"][1], 99.0)
         again.on_trial_complete("t4", None, error=True)
     assert again.study.trials == search.study.trials
-    restarted = {**worker.result(99.0, config=trials["t4"][1]), "done": True}
+    restarted = worker.result(9.0, config=trials["t4"][1])
     again.on_trial_result(name, restarted)
     again.on_trial_complete(name, restarted)
     assert worker.states(again) == [*["complete"] * 5, "running"]
-    assert again.study.trials[4].value == 99.0
+    assert again.study.trials[4].value == 9.0
 
 
 @pytest.mark.parametrize("set_index", [True, False])

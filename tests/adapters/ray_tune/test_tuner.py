@@ -23,7 +23,12 @@ from ray_tune_worker import (
     trials,
 )
 
-from dre_plugins.adapters.ray_tune import DRESearch, ExpectedGainStopper, recommend
+from dre_plugins.adapters.ray_tune import (
+    DRESearch,
+    ExpectedGainStopper,
+    metadata_from_results,
+    recommend,
+)
 from dre_plugins.recommend.settings import Settings
 
 pytestmark = of_tuners("ray", 300)
@@ -277,6 +282,8 @@ def test_trials_that_crash_or_report_nothing_of_use(fit: Callable[..., Any], mon
 
 def test_trials_and_results_of_an_earlier_run_are_learnt_from(fit: Callable[..., Any]) -> None:
     space = {**MIXED_SPACE, "object": len, "sampled": tune.sample_from(lambda config: 3)}
+    branches = [{"is_wide": 0, "n": tune.uniform(0, 1)}, {"is_wide": 1, "n": tune.uniform(8, 9)}]
+    space["net"] = tune.choice(branches)
     first = fit(mixed, tiny_search(), space, 8, mode="max")
     # As a later session reads it from its folder.
     analysis = tune.ExperimentAnalysis(first.experiment_path)
@@ -292,6 +299,12 @@ def test_trials_and_results_of_an_earlier_run_are_learnt_from(fit: Callable[...,
         search = tiny_search(past_results=past, n_startup_trials=None)
         assert fit(mixed, search, space, 1).num_errors == 0
         assert search.stats == {"suggestions": 1, "past-studies": 1}
+        (task,) = metadata_from_results(past, metric="loss", mode="max", space=space)
+        for is_wide, name in enumerate(("net/n", "net[1]/n")):  # branches with ranges of their own
+            found = [t.configuration[name] for t in task.trials() if name in t.configuration]
+            nets = [result.config["net"] for result in first]
+            given = [net["n"] for net in nets if net["is_wide"] == is_wide]
+            assert given and sorted(found) == pytest.approx(sorted(given))
 
 
 # ---- restored
