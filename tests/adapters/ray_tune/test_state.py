@@ -181,10 +181,7 @@ def test_a_trial_may_end_after_a_restart_without_reporting_again(tmp_path: Path)
 @pytest.mark.parametrize("status", ["RUNNING", "ERROR"])
 @pytest.mark.parametrize("name", ["t4", "new"])
 def test_a_search_that_knows_more_than_ray_keeps_it(name: str, status: str, tmp_path) -> None:
-    """Ray runs again what it does not know to have ended; its end counts once.
-
-    If that failed and is restarted, under the same id or a new one, it still is a single trial.
-    """
+    """Ray runs again what it does not know to have ended, and what failed then is restarted."""
     search, trials = known_to_ray(5, 1)
     trials["t4"] = (status, trials["t4"][1], {})
     again = restored(tmp_path, trials, search)
