@@ -65,18 +65,21 @@ def without_copies(tasks: Iterable[Task], skipped: Counter[str]) -> list[Task]:
     The same experiment may be given as an object, by its folder and by a copy of the folder. Names
     and the order of trials may differ, and tuples be lists.
     """
-    kept: dict[Hashable, Task] = {}
+    kept: list[Task] = []
+    known: set[Hashable] = set()
     for task in tasks:
         trials = [
             [without_tuples(trial.configuration), trial.state, trial.value, trial.rungs]
             for trial in task.trials()
         ]
         key = frozenset(Counter(map(match_key, trials)).items())
-        if key and key in kept:
+        if key in known:
             skipped["experiment that is given twice"] += 1
-        else:
-            kept[key or object()] = task  # an empty task is no copy
-    return [*kept.values()]
+            continue
+        if trials:  # what is empty is counted as that
+            known.add(key)
+        kept.append(task)
+    return kept
 
 
 def read_in(
