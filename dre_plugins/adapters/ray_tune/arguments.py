@@ -103,14 +103,13 @@ class StudyArguments:
         self, param_space: ParamSpace, reader: ResultReader, logger: logging.Logger = logger
     ) -> AskTell:
         """Return the study, which has its points enqueued or added."""
-        prior, metric, space = self.prior, reader.metric, param_space.space
+        prior, valid, space = self.prior, self.valid, param_space.space
         if not space.n_parameters:
             logger.warning("There are constants only: all trials get the same configuration.")
             prior = None
         elif self.past_results is not None:
             metadata = past_metadata(self.past_results, reader, param_space)
             prior = past_tasks_in(metadata, logger)
-        valid = self.valid
         study = AskTell(
             space,
             direction=[DIRECTIONS[mode] for mode in listed(reader.mode or "min")],
@@ -118,7 +117,7 @@ class StudyArguments:
             logger=logger,
             memory=self.memory,
             framework="ray-tune",
-            name=metric if isinstance(metric, str) else "",
+            name=reader.metric if isinstance(reader.metric, str) else "",
             valid=partial(_is_valid, valid, param_space) if callable(valid) else valid,
             **self.options,
         )
@@ -154,8 +153,6 @@ def past_metadata(
             f"past_results are read for one metric, got {reader.metric!r}; give what "
             "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
-    likely, paths = param_space.space, param_space.paths
-    definition = TaskDefinition(
-        reader.metric, reader.mode, reader.limits, likely=likely, paths=paths
-    )
+    objective = reader.metric, reader.mode, reader.limits
+    definition = TaskDefinition(*objective, likely=param_space.space, paths=param_space.paths)
     return read_results(results, definition)

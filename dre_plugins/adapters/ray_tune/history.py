@@ -43,7 +43,13 @@ class ResultReader:
 
     @classmethod
     def of(
-        cls, metric: Any, mode: Any, *, constraints: Any = None, cost: Any = None, stopped: Any
+        cls,
+        metric: Any,
+        mode: Any,
+        *,
+        constraints: Any = None,
+        cost: Any = None,
+        stopped: Any = "pruned",
     ) -> ResultReader:
         """Return one with arguments of `DRESearch`; a ValueError says that one is wrong."""
         metric, mode = _checked_objectives(metric, mode)
@@ -61,7 +67,7 @@ class ResultReader:
             stop_criteria=dict(stop) if isinstance(stop, Mapping) else {},
         )
 
-    def complete(self, *, is_needed: bool) -> ResultReader:
+    def with_default_metric(self, *, is_needed: bool) -> ResultReader:
         """Return one with the metric of trainables that return a number, if only a mode is given.
 
         A ValueError says that a metric or a mode is missing, if they are needed.

@@ -244,7 +244,8 @@ class DRESearch(Searcher):
         results, which may not exist any more, so they are read at the first suggestion only, as is
         a memory, which would take this for one more study that learns.
         """
-        self._reader = self._reader.complete(is_needed=param_space.space.n_parameters > 0)
+        is_needed = param_space.space.n_parameters > 0
+        self._reader = self._reader.with_default_metric(is_needed=is_needed)
         if may_wait:
             self._given = self._given.on(param_space)
             if self._given.past_results is not None or is_wanted(self._given.memory):

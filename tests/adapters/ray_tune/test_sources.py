@@ -109,7 +109,7 @@ def test_a_real_run_with_its_space_and_a_nested_metric(grid: Any) -> None:
 
 # ---- folders in Ray's format
 
-READER = ResultReader.of("loss", "min", stopped="pruned")
+READER = ResultReader.of("loss", "min")
 
 
 def written(
