@@ -23,13 +23,11 @@ Report = TypeVar("Report")
 
 # Values of our trials are larger where they are better.
 SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
-# Why an experiment is left out, as `skipped` counts it.
-GIVEN_TWICE = "experiment that is given twice"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Hold what is to be read of past experiments; None leaves it to the experiments.
+class TaskDefinition:
+    """Define which task past experiments are; None leaves it to the experiments.
 
     A ValueError says that the mode is none.
     """
@@ -40,6 +38,8 @@ class Wanted:
     space: SearchSpace | None = None
     # Without a space: domains of the parameters whose values fit them.
     likely: SearchSpace = field(default_factory=lambda: SearchSpace({}))
+    # Names of parameters in the experiments, where they are not those in the space.
+    paths: Mapping[str, str] = field(default_factory=dict)
     otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
 
     def __post_init__(self) -> None:
@@ -62,31 +62,37 @@ def listed(sources: Any) -> Sequence[Any]:
 def without_copies(tasks: Iterable[Task], skipped: Counter[str]) -> list[Task]:
     """Return tasks without those that have the trials of an earlier one, which are counted.
 
-    A copy may have another name, as a copied folder has, and its trials another order.
+    The same experiment may be given as an object, by its folder and by a copy of the folder. Names
+    and the order of trials may differ, and tuples be lists.
     """
-    kept: dict[Hashable, Task] = {}
+    kept: list[Task] = []
+    known: set[Hashable] = set()
     for task in tasks:
         trials = [
             [without_tuples(trial.configuration), trial.state, trial.value, trial.rungs]
             for trial in task.trials()
         ]
         key = frozenset(Counter(map(match_key, trials)).items())
-        if key and key in kept:
-            skipped[GIVEN_TWICE] += 1
-        else:
-            kept[key or object()] = task  # an empty task is no copy
-    return [*kept.values()]
+        if key in known:
+            skipped["experiment that is given twice"] += 1
+            continue
+        if trials:  # what is empty is counted as that
+            known.add(key)
+        kept.append(task)
+    return kept
 
 
-def read_in(wanted: Wanted, read: Callable[[Wanted], MetaDataset]) -> MetaDataset:
-    """Return what `read` returns, without tasks that have no parameter of the wanted space."""
-    space, metadata = wanted.space, read(wanted)
+def read_in(
+    definition: TaskDefinition, read: Callable[[TaskDefinition], MetaDataset]
+) -> MetaDataset:
+    """Return what `read` returns, without tasks that have no parameter of the space."""
+    space, metadata = definition.space, read(definition)
     kept = tuple(task for task in metadata if not np.isnan(task.units).all())
     n_others = len(metadata) - len(kept)
     if space is None or not n_others:
         return metadata
     if not kept:
-        tasks = read(replace(wanted, space=None))
+        tasks = read(replace(definition, space=None))
         names = sorted({name for task in tasks for name in task.space.domains})
         raise ValueError(
             f"No trial has a parameter of the space, {[*space.names]}; there are {names}."

@@ -9,66 +9,34 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from ray.tune.result import DEFAULT_METRIC
-
-from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import check_past
-from dre_plugins.adapters.common.past_tasks import Wanted, past_tasks_in
+from dre_plugins.adapters.common.past_tasks import TaskDefinition, listed, past_tasks_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import Reading, logger
-from dre_plugins.adapters.ray_tune.sources import Source, check_sources, read_results
+from dre_plugins.adapters.ray_tune.history import ResultReader, logger
+from dre_plugins.adapters.ray_tune.sources import Source, read_results
 from dre_plugins.adapters.ray_tune.tree import hidden_in
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_real
 from dre_plugins.space.rules import Valid
-from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.study.arguments import GivenMemory, is_wanted
 from dre_plugins.study.ask_tell import AskTell
 from dre_plugins.transfer.metadata import MetaDataset
 
 PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
-# A configuration that was evaluated elsewhere, and further arguments of `AskTell.add`.
-Evaluated: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
+# A configuration to run, with None, or one that was evaluated, with arguments of `AskTell.add`.
+Point: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any] | None]
 
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
 
-def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
-    """Return the metric and the mode of one objective, or those of several as lists."""
-    parts = [[*part] if isinstance(part, (list, tuple)) else part for part in (metric, mode)]
-    is_several = [isinstance(part, list) for part in parts]
-    if not any(is_several):
-        metric, mode = None if metric is None else [metric], None if mode is None else [mode]
-    elif not all(is_several) or len(metric) != len(mode) or not metric:
-        raise ValueError(
-            "several objectives need a list of metrics and a list of modes, equally long, got "
-            f"metric={metric!r} and mode={mode!r}."
-        )
-    for name in metric or ():
-        require(isinstance(name, str), "metric", name, "the name of a metric")
-    for part in mode or ():
-        require(part in ("min", "max"), "mode", part, "'min' or 'max'")
-    return parts[0], parts[1]
-
-
-def only(name: str, ours: Any, given: Any) -> Any:
-    """Return an argument that was given to the searcher, to the Tuner, or equally to both."""
-    if ours is not None and given is not None and ours != given:
-        raise ValueError(
-            f"{name} is {ours!r} for DRESearch and {given!r} for the Tuner; give it once."
-        )
-    return given if ours is None else ours
-
-
-def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], list[Evaluated]]:
-    """Return the points to run and those that were evaluated."""
+def initial_points(points: Any, rewards: Any) -> list[Point]:
+    """Return the points to run, or those that were evaluated if there are rewards."""
     points = [] if points is None else points
     is_list = isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)
     require(is_list, "points_to_evaluate", points, "a list of dictionaries")
     if rewards is None:
-        return [dict(point) for point in points], []
+        return [(dict(point), None) for point in points]
     is_list = isinstance(rewards, Collection) and not isinstance(rewards, (str, Mapping))
     require(is_list, "evaluated_rewards", rewards, "a list of values of the metric")
     if len(rewards) != len(points):
@@ -77,9 +45,7 @@ def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], 
             f"points_to_evaluate, got {len(rewards)}."
         )
     values = [checked_value("evaluated_rewards", reward) for reward in rewards]
-    return [], [
-        (dict(point), {"value": value}) for point, value in zip(points, values, strict=True)
-    ]
+    return [(dict(point), {"value": value}) for point, value in zip(points, values, strict=True)]
 
 
 def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
@@ -94,26 +60,6 @@ def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
     return numbers if parts is value else numbers[0]
 
 
-def check_past_results(results: Any, prior: GivenPrior) -> None:
-    """Refuse what can be no past experiments, and these beside a trained prior."""
-    check_past("past_results", results, prior)
-    if results is not None and not isinstance(results, MetaDataset):
-        check_sources(results)
-
-
-def required_objective(param_space: ParamSpace, metric: Any, mode: Any) -> Any:
-    """Return the metric, or that of trainables that return a number; refuse to search without."""
-    if metric is None and mode is not None:
-        metric = DEFAULT_METRIC
-    if param_space.space.n_parameters and not (metric and mode):
-        raise ValueError(
-            f"DRESearch needs a metric and a mode, got {metric!r} and {mode!r}: "
-            "DRESearch(metric=..., mode='min'), or tune.TuneConfig(metric=..., mode='min') "
-            "of a Tuner with a param_space."
-        )
-    return metric
-
-
 # ---- the study
 
 
@@ -124,8 +70,7 @@ class StudyArguments:
     options: Mapping[str, Any]
     prior: GivenPrior
     past_results: PastResults | None
-    points: Sequence[Mapping[str, Any]]
-    evaluated: Sequence[Evaluated]
+    points: Sequence[Point]
     memory: GivenMemory
     valid: Valid | None
 
@@ -148,33 +93,31 @@ class StudyArguments:
         )
         return replace(self, memory=False)
 
-    def check(self, param_space: ParamSpace, mode: Any, reading: Reading) -> None:
+    def check(self, param_space: ParamSpace, reader: ResultReader) -> None:
         """Refuse points and a rule that the space cannot have, where the study begins later."""
         unlearnt = replace(self, prior=None, past_results=None, memory=False)
         # It warns when it begins.
-        unlearnt.begin(param_space, mode, reading, logging.Logger("unheard", logging.CRITICAL))
+        unlearnt.begin(param_space, reader, logging.Logger("unheard", logging.CRITICAL))
 
     def begin(
-        self, param_space: ParamSpace, mode: Any, reading: Reading, logger: logging.Logger = logger
+        self, param_space: ParamSpace, reader: ResultReader, logger: logging.Logger = logger
     ) -> AskTell:
         """Return the study, which has its points enqueued or added."""
-        prior, metric, space = self.prior, reading.metric, param_space.space
+        prior, valid, space = self.prior, self.valid, param_space.space
         if not space.n_parameters:
             logger.warning("There are constants only: all trials get the same configuration.")
             prior = None
         elif self.past_results is not None:
-            metadata = past_metadata(self.past_results, metric, mode, space, reading.limits)
+            metadata = past_metadata(self.past_results, reader, param_space)
             prior = past_tasks_in(metadata, logger)
-        valid = self.valid
-        modes = mode if isinstance(mode, list) else [mode or "min"]
         study = AskTell(
             space,
-            direction=[DIRECTIONS[part] for part in modes],
+            direction=[DIRECTIONS[mode] for mode in listed(reader.mode or "min")],
             prior=prior,
             logger=logger,
             memory=self.memory,
             framework="ray-tune",
-            name=metric if isinstance(metric, str) else "",
+            name=reader.metric if isinstance(reader.metric, str) else "",
             valid=partial(_is_valid, valid, param_space) if callable(valid) else valid,
             **self.options,
         )
@@ -183,10 +126,12 @@ class StudyArguments:
 
     def add_points(self, study: AskTell, param_space: ParamSpace) -> None:
         """Enqueue the points to run, and add those that were evaluated."""
-        for point in self.points:
-            study.enqueue(param_space.to_configuration(point))
-        for config, result in self.evaluated:
-            study.add(param_space.to_configuration(config), **result)
+        for config, result in self.points:
+            configuration = param_space.to_configuration(config)
+            if result is None:
+                study.enqueue(configuration)
+            else:
+                study.add(configuration, **result)
 
 
 def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:
@@ -195,7 +140,7 @@ def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str,
 
 
 def past_metadata(
-    results: PastResults, metric: Any, mode: Any, space: SearchSpace, limits: Limits
+    results: PastResults, reader: ResultReader, param_space: ParamSpace
 ) -> MetaDataset:
     """Return past experiments as tasks; the parameters that fit have the domains of the space.
 
@@ -203,9 +148,11 @@ def past_metadata(
     """
     if isinstance(results, MetaDataset):
         return results
-    if isinstance(metric, list):
+    if isinstance(reader.metric, list):
         raise ValueError(
-            f"past_results are read for one metric, got {metric!r}; give what "
+            f"past_results are read for one metric, got {reader.metric!r}; give what "
             "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
-    return read_results(results, Wanted(metric, mode, limits, likely=space))
+    objective = reader.metric, reader.mode, reader.limits
+    definition = TaskDefinition(*objective, likely=param_space.space, paths=param_space.paths)
+    return read_results(results, definition)

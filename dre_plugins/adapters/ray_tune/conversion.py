@@ -33,22 +33,6 @@ _GRID = "grid_search"  # tune.grid_search([1, 2]) is {"grid_search": [1, 2]}
 _SCALARS = (bool, int, float, str, type(None))
 
 
-def space_of(param_space: Mapping[str, Any]) -> SearchSpace:
-    """Return the search space of a parameter space of any searcher; a grid becomes choices.
-
-    What `tune.sample_from` draws is no parameter. An UnsupportedDomainError says that a domain
-    cannot be searched, is inside of a list or of a choice whose dictionaries no key tells apart,
-    or that a key has a "/".
-    """
-    layout = _Layout(ordered=True, for_results=True)
-    try:
-        layout.group(param_space, _ROOT)
-    except UnsupportedDomainError as error:
-        remedy = "Leave the space out: it is inferred from results."
-        raise UnsupportedDomainError(f"{error} {remedy}") from error
-    return layout.space()
-
-
 @dataclass(frozen=True)
 class ParamSpace:
     """Hold a parameter space of Ray Tune as a flat search space and as a tree.
@@ -58,20 +42,38 @@ class ParamSpace:
     its branches are dictionaries that a key tells apart, as "name" does in
     ``tune.choice([{"name": "sgd", "lr": …}, {"name": "adam", "lr": …}])``, that key is the
     parameter, so that configurations and results have the same flat names. Branches share a
-    parameter of theirs if its domain is the same.
+    parameter of theirs if its domain is the same. Otherwise they have one each, "opt/lr" and
+    "opt[1]/lr"; `paths` says that the second is "opt/lr" in results.
     """
 
     space: SearchSpace
     root: tree.Group
+    paths: Mapping[str, str]
 
     @classmethod
-    def of(cls, param_space: Mapping[str, Any], *, ordered: bool = True) -> ParamSpace:
+    def of(
+        cls, param_space: Mapping[str, Any], *, ordered: bool = True, for_results: bool = False
+    ) -> ParamSpace:
         """Return the parameter space of domains and constants by name, nested in any way."""
         is_mapping = isinstance(param_space, Mapping)
         require(is_mapping, "space", param_space, "a dictionary of Ray Tune's domains")
-        layout = _Layout(ordered)
+        layout = _Layout(ordered, for_results=for_results)
         root = layout.group(param_space, _ROOT)
-        return cls(layout.space(), root)
+        return cls(layout.space(), root, layout.paths())
+
+    @classmethod
+    def of_results(cls, param_space: Mapping[str, Any]) -> ParamSpace:
+        """Return the parameter space of results of any searcher; a grid becomes choices.
+
+        What `tune.sample_from` draws is no parameter. An UnsupportedDomainError says that a domain
+        cannot be searched, is inside of a list or of a choice whose dictionaries no key tells
+        apart, or that a key has a "/".
+        """
+        try:
+            return cls.of(param_space, for_results=True)
+        except UnsupportedDomainError as error:
+            remedy = "Leave the space out: it is inferred from results."
+            raise UnsupportedDomainError(f"{error} {remedy}") from error
 
     def to_config(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
         """Return Ray's nested configuration, with constants, of a flat one."""
@@ -189,14 +191,16 @@ class _Place:
     """Say where something is in a parameter space."""
 
     names: tuple[str, ...]  # possible names of a parameter there, best first
+    path: str  # its name in results
     parent: str | None = None  # the parameter that decides whether it is active
     label: Any = None  # the value of the parent for which it is active
 
     def at(self, key: object) -> _Place:
-        return replace(self, names=tuple(tree.path(name, key) for name in self.names))
+        names = tuple(tree.path(name, key) for name in self.names)
+        return replace(self, names=names, path=tree.path(self.path, key))
 
 
-_ROOT = _Place(("",))
+_ROOT = _Place(("",), "")
 
 
 class _Layout:
@@ -206,20 +210,27 @@ class _Layout:
         self._ordered = ordered
         self._for_results = for_results
         self._domains: dict[str, Domain] = {}
-        self._parents: dict[str, str | None] = {}
-        self._labels: dict[str, list[Any]] = {}
+        # Of each parameter; several if branches share it.
+        self._places: dict[str, list[_Place]] = {}
+
+    def paths(self) -> dict[str, str]:
+        """Return the names of parameters in results, where they are others."""
+        paths = {name: places[0].path for name, places in self._places.items()}
+        return {name: path for name, path in paths.items() if path != name}
 
     def space(self) -> SearchSpace:
+        """Return the search space of the parameters."""
         conditions = [
-            Condition(name, parent, tuple(self._labels[name]))
-            for name, parent in self._parents.items()
-            if parent is not None and not self._is_always_active(name, parent)
+            Condition(name, places[0].parent, tuple(place.label for place in places))
+            for name, places in self._places.items()
+            if places[0].parent is not None and not self._is_always_active(places)
         ]
         return SearchSpace(self._domains, conditions)
 
-    def _is_always_active(self, name: str, parent: str) -> bool:
+    def _is_always_active(self, places: Sequence[_Place]) -> bool:
+        parent = str(places[0].parent)
         n_values = self._domains[parent].n_values
-        return self._parents[parent] is None and len(self._labels[name]) == n_values
+        return self._places[parent][0].parent is None and len(places) == n_values
 
     def group(self, value: Mapping[str, Any] | Sequence[Any], place: _Place) -> tree.Group:
         """Lay out a container that has domains inside."""
@@ -283,7 +294,7 @@ class _Layout:
             ]
             name = parameter = self._add(Categorical(tuple(labels)), place, is_parent=True)
         branches = [
-            self._node(choice, _Place((name, f"{name}[{i}]"), parameter, label))
+            self._node(choice, _Place((name, f"{name}[{i}]"), place.path, parameter, label))
             for i, (choice, label) in enumerate(zip(choices, labels, strict=True))
         ]
         return tree.Choice(place.names[0], parameter, tuple(labels), tuple(branches))
@@ -292,22 +303,21 @@ class _Layout:
         """Add a parameter, or a further branch in which it is active, and return its name."""
         for name in place.names:
             if name not in self._domains:
-                self._domains[name] = domain
-                self._parents[name] = place.parent
-                self._labels[name] = [place.label]
+                self._domains[name], self._places[name] = domain, [place]
                 return name
             # A parent is not shared, as its children may differ between the branches.
             if not is_parent and self._is_in_another_branch(name, domain, place):
-                self._labels[name].append(place.label)
+                self._places[name].append(place)
                 return name
         raise UnsupportedDomainError(f"Parameter {place.names[0]!r} is there twice; rename one.")
 
     def _is_in_another_branch(self, name: str, domain: Domain, place: _Place) -> bool:
+        places = self._places[name]
         return (
             place.parent is not None
-            and self._parents[name] == place.parent
+            and places[0].parent == place.parent
             and self._domains[name] == domain
-            and match_key(place.label) not in map(match_key, self._labels[name])
+            and match_key(place.label) not in [match_key(other.label) for other in places]
         )
 
 

@@ -7,11 +7,15 @@ from typing import Any
 from ray.tune import Result, ResultGrid, Stopper
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, Wanted
-from dre_plugins.adapters.ray_tune.conversion import space_of
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.search import DRESearch
-from dre_plugins.adapters.ray_tune.sources import metrics_in, run_of_result, trials_in
+from dre_plugins.adapters.ray_tune.sources import (
+    definition_of,
+    metrics_in,
+    past_trial_of,
+    trials_in,
+)
 from dre_plugins.adapters.ray_tune.state import RESTORED
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Observed
@@ -46,15 +50,15 @@ def recommend(
     is_grid = isinstance(results, (ResultGrid, list))
     require(is_grid, "results", results, "what Tuner.fit returns")
     limits = Limits.of(constraints)
-    wanted = Wanted(metric, mode, limits, None if space is None else space_of(space))
-    runs = [run_of_result(results[place]) for place in range(len(results))]
-    reported = {name for run in runs for report in run.reports for name in report}
+    definition = definition_of(metric, mode, space, limits)
+    past_trials = [past_trial_of(results[place]) for place in range(len(results))]
+    reported = {name for past in past_trials for report in past.reports for name in report}
     is_known = metric in reported or not reported  # all trials may have failed
     remedy = f"one of those reported, {sorted(metrics_in(reported))}"
     require(is_known, "metric", metric, remedy)
     limits.check(metrics_in(reported) | (limits.ranges.keys() & reported))
     skipped: Counter[str] = Counter()
-    searched, trials = trials_in(runs, metric, SIGNS[mode], wanted, skipped)
+    searched, trials = trials_in(past_trials, metric, SIGNS[mode], definition, skipped)
     if +skipped:
         logger.warning("The recommendation leaves out: %s.", dict(+skipped))
     chosen = recommended(searched, Observed.of([*trials.values()]))

@@ -9,10 +9,11 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from dre_plugins.adapters.common.options import seed_from
+from dre_plugins.adapters.common.options import check_past, seed_from
 from dre_plugins.adapters.ray_tune import arguments, state as states
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import RayTrials, Reading, logger
+from dre_plugins.adapters.ray_tune.history import RayTrials, ResultReader, logger
+from dre_plugins.adapters.ray_tune.sources import check_sources
 from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
 from dre_plugins.engine.settings import require
 from dre_plugins.memory.memory import Memory
@@ -23,6 +24,7 @@ from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
 from dre_plugins.study.arguments import GivenMemory, is_wanted, prior_from
 from dre_plugins.study.ask_tell import AskTell
+from dre_plugins.transfer.metadata import MetaDataset
 
 
 class DRESearch(Searcher):
@@ -145,36 +147,42 @@ class DRESearch(Searcher):
         memory: GivenMemory = None,
         valid: Valid | None = None,
     ) -> None:
-        metric, mode = arguments.checked_objectives(metric, mode)
-        super().__init__(mode=mode)  # type: ignore[arg-type]  # a list for several objectives
+        super().__init__()
+        self._reader = ResultReader.of(
+            metric, mode, constraints=constraints, cost=cost, stopped=stopped
+        )
         self.identity = secrets.token_hex()  # the same in all copies of a search
         options = {"n_startup_trials": n_startup_trials, "allow_duplicates": allow_duplicates}
         checked = checked_settings(settings).for_recommender(**options, failed=failed)
         seed = None if seed is None else seed_from(seed)
         Memory.of(memory)  # says what is wrong with it
-        arguments.check_past_results(past_results, prior)
-        points, evaluated = arguments.initial_points(points_to_evaluate, evaluated_rewards)
+        check_past("past_results", past_results, prior)
+        if past_results is not None and not isinstance(past_results, MetaDataset):
+            check_sources(past_results)
         self._given = arguments.StudyArguments(
             options={**options, "failed": failed, "settings": settings, "seed": seed},
             prior=prior_from(prior, checked.preset),
             past_results=past_results,
-            points=points,
-            evaluated=evaluated,
+            points=arguments.initial_points(points_to_evaluate, evaluated_rewards),
             memory=memory,
             valid=valid,
         )
-        self._reading = Reading.of(metric, constraints, cost, stopped)
         self._files = states.StateFiles()
         self._trials: RayTrials | None = None
         self._ordered = checked.order_numeric_choices
         self._param_space = None if space is None else ParamSpace.of(space, ordered=self._ordered)
-        if self._param_space is not None and metric and mode:
+        if self._param_space is not None and self.metric and self.mode:
             self._begin(self._param_space)
 
     @property
     def metric(self) -> Any:
         """Return the metric, or those of several objectives, as Ray's wrappers ask for it."""
-        return self._reading.metric
+        return self._reader.metric
+
+    @property
+    def mode(self) -> Any:
+        """Return "min" or "max", or one of these for each of several objectives."""
+        return self._reader.mode
 
     @property
     def stats(self) -> Counter[str]:
@@ -219,19 +227,14 @@ class DRESearch(Searcher):
         Raises:
             ValueError: If they contradict what was given before, or something is missing.
         """
-        metric, mode = arguments.checked_objectives(metric, mode)
-        metric = arguments.only("metric", self.metric, metric)
-        mode = arguments.only("mode", self._mode, mode)
+        self._reader = self._reader.of_tuner(metric, mode, spec.get("stop"))
         tuned = ParamSpace.of(config, ordered=self._ordered)
         param_space = tuned if self._param_space is None else self._param_space.joined(tuned)
-        self._mode, self._param_space = mode, param_space
-        stop = spec.get("stop")
-        criteria = dict(stop) if isinstance(stop, Mapping) else {}
-        self._reading = replace(self._reading, metric=metric, stop_criteria=criteria)
+        self._param_space = param_space
         if self._trials is None:
             self._begin(param_space)
         else:
-            self._trials.param_space, self._trials.reading = param_space, self._reading
+            self._trials.param_space, self._trials.reader = param_space, self._reader
         return True
 
     def _begin(self, param_space: ParamSpace, *, may_wait: bool = True) -> None:
@@ -241,18 +244,17 @@ class DRESearch(Searcher):
         results, which may not exist any more, so they are read at the first suggestion only, as is
         a memory, which would take this for one more study that learns.
         """
-        metric = arguments.required_objective(param_space, self.metric, self._mode)
-        self._reading = replace(self._reading, metric=metric)
+        is_needed = param_space.space.n_parameters > 0
+        self._reader = self._reader.with_default_metric(is_needed=is_needed)
         if may_wait:
             self._given = self._given.on(param_space)
             if self._given.past_results is not None or is_wanted(self._given.memory):
-                self._given.check(param_space, self._mode, self._reading)
+                self._given.check(param_space, self._reader)
                 return
-        study = self._given.begin(param_space, self._mode, self._reading)
-        self._trials = RayTrials(study, param_space, self._reading)
+        study = self._given.begin(param_space, self._reader)
+        self._trials = RayTrials(study, param_space, self._reader)
         # Without what the study has now, so that states are smaller.
-        given = replace(self._given, prior=None, past_results=None, points=(), evaluated=())
-        self._given = given
+        self._given = replace(self._given, prior=None, past_results=None, points=())
 
     def _begun(self) -> RayTrials:
         if self._trials is None:
@@ -326,19 +328,19 @@ class DRESearch(Searcher):
         """
         is_mapping = isinstance(parameters, Mapping)
         require(is_mapping, "parameters", parameters, "a dictionary of parameters and values")
-        values = [number_of(reported) for reported in intermediate_values or ()]
-        rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
+        reported = enumerate(map(number_of, intermediate_values or ()), start=1)
+        rungs = {float(iteration): value for iteration, value in reported}
         state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
         final = arguments.checked_value("value", value)
         point = (dict(parameters), {"value": final, "state": state, "rungs": rungs})
         # Without the points to run, which may lack constants of the Tuner, and without a rule.
-        added = replace(self._given, points=(), evaluated=[point], valid=None)
+        added = replace(self._given, points=[point], valid=None)
         if self._trials is not None:
             added.add_points(self._trials.study, self._trials.param_space)
             return
-        if self._param_space is not None and self._mode:
-            added.check(self._param_space, self._mode, self._reading)
-        self._given = replace(self._given, evaluated=[*self._given.evaluated, point])
+        if self._param_space is not None and self.mode:
+            added.check(self._param_space, self._reader)
+        self._given = replace(self._given, points=[*self._given.points, point])
 
     # ---- the state on disk
 

@@ -20,11 +20,12 @@ from ray.tune.utils import flatten_dict
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, Wanted, add_report
-from dre_plugins.adapters.ray_tune.conversion import space_of
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, TaskDefinition, add_report
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import shortened
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.base import match_key
 from dre_plugins.space.conditions import Condition
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
@@ -45,7 +46,7 @@ _NO_METRICS = {*AUTO_RESULT_KEYS, "done", "trial_id", "experiment_tag"}
 
 
 @dataclass(frozen=True)
-class Run:
+class PastTrial:
     """Hold one trial of Ray: its reports are flat, with "/" between nested keys."""
 
     configuration: Mapping[str, Any]
@@ -86,42 +87,47 @@ def metadata_from_results(
         ValueError: A folder is missing, nothing has reported the metric or has a parameter of the
             space, or an argument is wrong.
     """
-    if space is not None and not isinstance(space, SearchSpace):
-        space = space_of(space)
-    wanted = Wanted(metric, mode, Limits.of(constraints), space)
-    return past_tasks.read_in(wanted, partial(read_results, results))
+    definition = definition_of(metric, mode, space, Limits.of(constraints))
+    return past_tasks.read_in(definition, partial(read_results, results))
 
 
-def read_results(results: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
+def definition_of(
+    metric: str | None,
+    mode: Mode | None,
+    space: Mapping[str, Any] | SearchSpace | None,
+    limits: Limits,
+) -> TaskDefinition:
+    """Return the task that experiments are to be read as, by the arguments of a user."""
+    if space is None or isinstance(space, SearchSpace):
+        return TaskDefinition(metric, mode, limits, space)
+    param_space = ParamSpace.of_results(space)
+    return TaskDefinition(metric, mode, limits, param_space.space, paths=param_space.paths)
+
+
+def read_results(results: Source | Sequence[Source], definition: TaskDefinition) -> MetaDataset:
     """Return experiments as metadata, see `metadata_from_results`."""
     check_sources(results)
-    metric, mode = wanted.metric, wanted.mode
+    metric, mode = definition.metric, definition.mode
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     reported: set[str] = set()
-    known: set[tuple[object, ...]] = set()
     for source in past_tasks.listed(results):
         key = metric or getattr(source, "default_metric", None)
         sign = SIGNS.get(mode or getattr(source, "default_mode", None) or "")
-        for folder, runs in _experiments(source, skipped):
-            name, identity = folder.name, (folder.resolve(), key, sign)
-            if identity in known:
-                skipped[past_tasks.GIVEN_TWICE] += 1
-                continue
-            known.add(identity)
-            columns = {column for run in runs for report in run.reports for column in report}
+        for folder, past_trials in _experiments(source, skipped):
+            columns = {name for past in past_trials for report in past.reports for name in report}
             reported |= columns
             if key is None or sign is None:
                 raise ValueError(
-                    f"Experiment {name!r} needs metric and mode, got {key!r} and {mode!r}; its "
-                    f"trials report {sorted(metrics_in(columns))}."
+                    f"Experiment {folder.name!r} needs metric and mode, got {key!r} and "
+                    f"{mode!r}; its trials report {sorted(metrics_in(columns))}."
                 )
             if columns and key not in columns:
-                skipped[f"experiment {name!r} without the metric {key!r}"] += 1
+                skipped[f"experiment {folder.name!r} without the metric {key!r}"] += 1
                 continue
-            wanted.limits.count_unreported(columns, skipped)
-            searched, trials = trials_in(runs, key, sign, wanted, skipped)
-            tasks.append(Task.from_trials(name, searched, [*trials.values()]))
+            definition.limits.count_unreported(columns, skipped)
+            searched, trials = trials_in(past_trials, key, sign, definition, skipped)
+            tasks.append(Task.from_trials(folder.name, searched, [*trials.values()]))
     if metric is not None and reported and metric not in reported:
         names = sorted(metrics_in(reported))
         raise ValueError(f"No trial reports the metric {metric!r}; there are {names}.")
@@ -135,35 +141,34 @@ def metrics_in(names: Iterable[object]) -> set[str]:
 
 
 def trials_in(
-    runs: Sequence[Run], metric: str, sign: float, wanted: Wanted, skipped: Counter[str]
+    past_trials: Sequence[PastTrial],
+    metric: str,
+    sign: float,
+    definition: TaskDefinition,
+    skipped: Counter[str],
 ) -> tuple[SearchSpace, dict[int, Trial]]:
     """Return the search space, and by their places the trials that have ended and fit it."""
-    space, likely = wanted.space, wanted.likely
+    space, likely = definition.space, definition.likely
     searched = space or likely
     ended = {
-        place: run
-        for place, run in enumerate(runs)
-        if run.has_ended or not all(math.isnan(number(r.get(metric))) for r in run.reports)
+        place: past
+        for place, past in enumerate(past_trials)
+        if past.has_ended or not all(math.isnan(number(r.get(metric))) for r in past.reports)
     }
-    skipped["unfinished trial"] += len(runs) - len(ended)
-    longest = max((_last_iteration(run) for run in ended.values()), default=0.0)
+    skipped["unfinished trial"] += len(past_trials) - len(ended)
+    longest = max((_last_iteration(past) for past in ended.values()), default=0.0)
     trials: dict[int, Trial] = {}
-    for place, run in ended.items():
-        configuration = {
-            key: _placed(searched, key, value)
-            for key, value in flat_configuration(run.configuration, searched.names).items()
-            if key != TRIAL_INDEX  # the number of a repetition
-        }
+    for place, past in ended.items():
+        configuration = _named(past.configuration, searched, definition.paths)
         if space is not None:
-            configuration = _by_branch(space, configuration)
             values = {key: configuration[key] for key in space.names if key in configuration}
             wrong = [key for key, value in values.items() if not fits(space.domains[key], value)]
             if wrong:
                 value = configuration[wrong[0]]
                 skipped[f"trials without a fitting {wrong[0]!r}, such as {value!r}"] += 1
                 continue
-        trial = _trial_of(run, configuration, metric, sign, longest)
-        violations = wanted.limits.violations([{}, *run.reports][-1])
+        trial = _trial_of(past, configuration, metric, sign, longest)
+        violations = definition.limits.violations([{}, *past.reports][-1])
         trials[place] = replace(trial, constraints=violations)
     if space is None:
         configurations = [trial.configuration for trial in trials.values()]
@@ -171,30 +176,34 @@ def trials_in(
     return space, trials
 
 
-def _by_branch(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by the space's names, where branches of a choice have the same keys."""
-    named = dict(configuration)
-    for condition in space.conditions:
-        key = re.sub(r"\[\d+\](?=/)", "", condition.child)  # opt[1]/lr is opt/lr in results
-        if key == condition.child or key not in named or not isinstance(condition, Condition):
-            continue
-        if named.get(condition.parent) in condition.values:
-            named[condition.child] = named.pop(key)
-    return named
+def _named(
+    config: Mapping[str, Any], space: SearchSpace, paths: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the values of a configuration by the names in a space; others have their paths."""
+    known = [paths.get(name, name) for name in space.names]
+    named = flat_configuration(config, known)
+    named.pop(TRIAL_INDEX, None)  # the number of a repetition
+    for condition in space.conditions:  # those of parents come first
+        path = paths.get(condition.child)
+        if path in named and isinstance(condition, Condition):
+            decides = match_key(named.get(condition.parent))
+            if decides in map(match_key, condition.values):
+                named[condition.child] = named.pop(path)
+    return {name: _placed(space, name, value) for name, value in named.items()}
 
 
 def _trial_of(
-    run: Run, configuration: Mapping[str, Any], metric: str, sign: float, longest: float
+    past: PastTrial, configuration: Mapping[str, Any], metric: str, sign: float, longest: float
 ) -> Trial:
     """Return a trial that has ended; `longest` is the last iteration of any in its experiment."""
-    if run.has_failed:
+    if past.has_failed:
         return Trial(configuration, TrialState.FAILED)
     rungs: dict[float, float] = {}
-    for place, report in enumerate(run.reports, start=1):
+    for place, report in enumerate(past.reports, start=1):
         if metric in report:
             add_report(rungs, _iteration(report, place), sign * number(report[metric]))
-    was_stopped = not run.has_ended or (run.reports and run.reports[-1].get("done"))
-    if was_stopped and _last_iteration(run) < longest:
+    was_stopped = not past.has_ended or (past.reports and past.reports[-1].get("done"))
+    if was_stopped and _last_iteration(past) < longest:
         return Trial(configuration, TrialState.PRUNED, None, rungs)
     return Trial(configuration, TrialState.COMPLETE, next(reversed(rungs.values()), None), rungs)
 
@@ -205,9 +214,9 @@ def _iteration(report: Mapping[str, Any], place: int) -> float:
     return float(place) if math.isnan(iteration) else iteration
 
 
-def _last_iteration(run: Run) -> float:
+def _last_iteration(past: PastTrial) -> float:
     """Return the training iteration of the last report, 0 without any."""
-    return _iteration(run.reports[-1], len(run.reports)) if run.reports else 0.0
+    return _iteration(past.reports[-1], len(past.reports)) if past.reports else 0.0
 
 
 def _placed(space: SearchSpace, name: str, value: Any) -> Any:
@@ -231,21 +240,17 @@ def check_sources(results: object) -> None:
             )
 
 
-def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[Path, list[Run]]]:
+def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[Path, list[PastTrial]]]:
     """Yield the folder and the trials of every experiment that a source means."""
-    if isinstance(source, ExperimentAnalysis):
-        yield from _experiments(ResultGrid(source), skipped)
-    elif isinstance(source, ResultGrid):
-        yield (
-            Path(source.experiment_path),
-            [run_of_result(source[place]) for place in range(len(source))],
-        )
-    else:
+    if isinstance(source, (str, PathLike)):
         for folder in _folders(Path(expanduser(source))):
-            yield folder, [*_runs_in(folder, skipped)]
+            yield folder, [*_past_trials_in(folder, skipped)]
+    else:
+        grid: Any = source if isinstance(source, ResultGrid) else ResultGrid(source)
+        yield Path(grid.experiment_path), [past_trial_of(result) for result in grid]
 
 
-def run_of_result(result: Any) -> Run:
+def past_trial_of(result: Any) -> PastTrial:
     """Return the trial of a result of Ray in memory."""
     metrics, table = dict(result.metrics or {}), result.metrics_dataframe
     last = flat(metrics)
@@ -256,7 +261,7 @@ def run_of_result(result: Any) -> Run:
             {key: cell for key, cell in row.items() if key in last or not is_missing(cell)}
             for row in table.to_dict("records")
         ]
-    return Run(
+    return PastTrial(
         configuration=result.config or {},
         reports=reports,
         has_ended=bool(metrics.get("done")) or result.error is not None,
@@ -278,16 +283,16 @@ def _folders(root: Path) -> list[Path]:
     return folders
 
 
-def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
-    recorded = _recorded_runs(folder)
+def _past_trials_in(folder: Path, skipped: Counter[str]) -> Iterator[PastTrial]:
+    recorded = _recorded_trials(folder)
     for file in sorted(folder.glob("*/params.json")):
         has_error = file.with_name("error.txt").exists()
-        unknown = Run({}, [], has_ended=True, has_failed=has_error)
+        unknown = PastTrial({}, [], has_ended=True, has_failed=has_error)
         record = recorded.pop(file.parent.name, unknown)
         if record is None:
             continue
         try:
-            configuration = _without_objects(_object(regular(file).read_bytes()))
+            configuration = _without_objects(json.loads(regular(file).read_bytes()))
             flat_configuration(configuration)
             reports = [*_reports_in(file.with_name("result.json"))]
         except _DAMAGES as error:
@@ -295,25 +300,25 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
             continue
         yield replace(record, configuration=configuration, reports=reports)
     # Without Ray's loggers, trials have no files, and only their last reports are known.
-    yield from (run for run in recorded.values() if run and (run.reports or run.has_failed))
+    yield from (past for past in recorded.values() if past and (past.reports or past.has_failed))
 
 
-def _recorded_runs(folder: Path) -> dict[str, Run | None]:
+def _recorded_trials(folder: Path) -> dict[str, PastTrial | None]:
     """Return what records say of trials by folder: each run of a name wrote one, the last counts.
 
     Of reports they have the last. Objects that Ray has pickled into them are left out unread. A
     failed trial that `Tuner.restore(restart_errored=True)` has replaced by a new one is None.
     """
-    runs: dict[str, Run | None] = {}
+    found: dict[str, PastTrial | None] = {}
     for file in sorted(folder.glob(RECORDS)):
-        earlier = dict(runs)
+        earlier = dict(found)
         try:
             for trial, results in recorded_in(file):
                 status, last = str(trial["status"]), results.get("last_result", {"done": True})
                 # One that was stopped while it was paused or running has not ended by itself.
                 is_paused = status == "TERMINATED" and not (last or {}).get("done")
                 reports = [flat(_without_objects(last))] if results.get("last_result") else []
-                runs[str(trial["relative_logdir"])] = Run(
+                found[str(trial["relative_logdir"])] = PastTrial(
                     configuration=_without_objects(trial.get("config", {})),
                     reports=reports,
                     has_ended=status in ENDED and not is_paused,
@@ -321,11 +326,11 @@ def _recorded_runs(folder: Path) -> dict[str, Run | None]:
                 )
         except _DAMAGES:
             continue
-        new = [run.configuration for name, run in runs.items() if run and name not in earlier]
-        for name, run in earlier.items():
-            if run is runs[name] and run and run.has_failed and run.configuration in new:
-                runs[name] = None
-    return runs
+        new = [past.configuration for name, past in found.items() if past and name not in earlier]
+        for name, past in earlier.items():
+            if past is found[name] and past and past.has_failed and past.configuration in new:
+                found[name] = None
+    return found
 
 
 def recorded_in(file: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -338,17 +343,10 @@ def _reports_in(file: Path) -> Iterator[Mapping[str, Any]]:
     lines = regular(file).read_bytes().splitlines() if file.exists() else []
     for place, line in enumerate(lines):
         try:
-            yield flat(_object(line))
+            yield flat(json.loads(line))
         except ValueError:
             if place < len(lines) - 1:  # Ray may have been killed while writing the last line
                 raise
-
-
-def _object(text: str | bytes) -> dict[str, Any]:
-    item = json.loads(text)
-    if not isinstance(item, dict):
-        raise ValueError(f"{str(item)[:80]} is no object")
-    return item
 
 
 def flat(report: Mapping[str, Any]) -> dict[str, Any]:

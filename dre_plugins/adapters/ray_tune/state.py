@@ -45,7 +45,6 @@ class StateFiles:
 
         If it cannot be written, the experiment goes on: one warning.
         """
-        superseded, self.superseded = self.superseded, ()
         self.n_saved += 1
         names = [FILE_NAME.format(f"{session}-{turn}") for turn in range(N_TURNS)]
         current = names.pop(self.n_saved % N_TURNS)
@@ -53,7 +52,6 @@ class StateFiles:
             write(folder / current, search.get_state())
         except OSError as error:  # for example a full disk: the experiment goes on
             self.n_saved -= 1
-            self.superseded = superseded
             self.n_unsaved += 1
             if self.n_unsaved == 1:
                 logger.warning(
@@ -62,9 +60,10 @@ class StateFiles:
                     error,
                 )
             return
+        superseded, self.superseded = {*names, *self.superseded}, ()
         # Files that are removed here are not copied again, so their copies stay whole. One that
         # nobody has read may be about to be copied, and its absence would end the copying of all.
-        for path in [folder / name for name in {*names, *superseded}]:
+        for path in [folder / name for name in superseded]:
             if path.exists() and path.stat().st_atime_ns > path.stat().st_mtime_ns:
                 path.unlink()
 

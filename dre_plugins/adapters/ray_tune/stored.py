@@ -7,7 +7,8 @@ missed, and suggests again the configurations of trials that Ray has forgotten.
 
 import json
 import pickle
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,9 +48,13 @@ def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None
     stored = {trial.trial_id: trial for trial in _stored_trials(folder)}
     if not stored:
         return
-    twins = {} if allow_duplicates else _by_configuration(trials)
+    known = {name: n for name, n in trials.numbers.items() if name not in trials.failed}
+    twins = {} if allow_duplicates else trials.by_configuration(known)
     for trial_id, trial in stored.items():
-        configuration = {} if trial_id in trials.numbers else _configuration(trials, trial.config)
+        configuration: dict[str, Any] = {}
+        if trial_id not in trials.numbers:
+            with suppress(ValueError):  # a warning follows when the trial is adopted
+                configuration = trials.param_space.to_configuration(trial.config)
         twin = twins.get(match_key(configuration)) if configuration else None
         if twin in stored:
             if not trials.study.is_enqueued(configuration):
@@ -60,6 +65,8 @@ def catch_up(trials: RayTrials, folder: Path, *, allow_duplicates: bool) -> None
         has_recovered = trial_id in trials.failed and trial.status == "TERMINATED"
         if not has_ended or has_recovered:
             _learn_as_stored(trials, trial)
+        elif trial.status == "ERROR":
+            trials.keep_for_restart(trial_id)
     going_on = {trial_id for trial_id, trial in stored.items() if trial.status not in ENDED}
     trials.forgotten = [trial_id for trial_id in trials.running if trial_id not in going_on]
 
@@ -90,24 +97,6 @@ def _learn_as_stored(trials: RayTrials, trial: StoredTrial) -> None:
     if not result.get("done"):
         running.delivered = None  # it has not ended by itself, but with the experiment
     trials.end(trial.trial_id, result or None, error=has_failed)
-
-
-def _by_configuration(trials: RayTrials) -> dict[Hashable, str]:
-    """Return the trials that have not failed, by configuration."""
-    keys = trials.keys()
-    return {
-        keys[number]: trial_id
-        for trial_id, number in trials.numbers.items()
-        if number is not None and trial_id not in trials.failed
-    }
-
-
-def _configuration(trials: RayTrials, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flat configuration of one of Ray, empty if it is not of the space."""
-    try:
-        return trials.param_space.to_configuration(config)
-    except ValueError:  # a warning follows when the trial is adopted
-        return {}
 
 
 def _stored_trials(folder: Path, *, is_over: bool = False) -> list[StoredTrial]:

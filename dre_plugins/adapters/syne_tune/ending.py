@@ -12,7 +12,7 @@ from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.tuning_status import TuningStatus
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, Wanted
+from dre_plugins.adapters.common.past_tasks import Mode, TaskDefinition
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, searcher_in
 from dre_plugins.adapters.syne_tune.sources import read_experiment
 from dre_plugins.engine.settings import require
@@ -51,7 +51,7 @@ def recommend(
     is_loaded = hasattr(experiment, "path") and hasattr(experiment, "results")
     require(is_loaded, "experiment", experiment, "what load_experiment returns")
     limits, skipped = Limits.of(constraints), Counter[str]()
-    read = read_experiment(Path(experiment.path), Wanted(metric, mode, limits), skipped)
+    read = read_experiment(Path(experiment.path), TaskDefinition(metric, mode, limits), skipped)
     if read is None:
         raise ValueError(f"There is nothing to recommend: {'; '.join(skipped)}.")
     limits.check([*map(str, experiment.results)])

@@ -7,7 +7,7 @@ from typing import Any
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, Wanted
+from dre_plugins.adapters.common.past_tasks import Mode, TaskDefinition
 from dre_plugins.adapters.syne_tune.history import check_objective, logger
 from dre_plugins.adapters.syne_tune.sources import Source, tasks_in
 from dre_plugins.engine.settings import require
@@ -56,7 +56,7 @@ def prior_from_evaluations(
             past_metric = past_metric or _metric_of(tables, metric)
         otherwise: Mode = "min" if do_minimize else "max"
         limits = Limits.of(constraints)
-        wanted = Wanted(past_metric or metric, past_mode, limits, otherwise=otherwise)
+        wanted = TaskDefinition(past_metric or metric, past_mode, limits, otherwise=otherwise)
         evaluations = tasks_in(evaluations, wanted)
     return past_tasks.past_tasks_in(evaluations, logger)
 

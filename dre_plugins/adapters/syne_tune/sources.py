@@ -30,7 +30,7 @@ from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, Wanted, add_report
+from dre_plugins.adapters.common.past_tasks import Mode, TaskDefinition, add_report
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.engine.files import regular
@@ -95,11 +95,11 @@ def metadata_from_experiments(
     """
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    wanted = Wanted(metric, mode, Limits.of(constraints), space)
+    wanted = TaskDefinition(metric, mode, Limits.of(constraints), space)
     return past_tasks.read_in(wanted, partial(tasks_in, source))
 
 
-def tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
+def tasks_in(source: Source | Sequence[Source], wanted: TaskDefinition) -> MetaDataset:
     """Return experiments and offline evaluations as metadata."""
     skipped: Counter[str] = Counter()
     experiments: list[Task] = []
@@ -118,7 +118,7 @@ def tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
     return MetaDataset.of(tasks, source="Syne Tune", skipped=+skipped)
 
 
-def _task_in(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Iterator[Task]:
+def _task_in(folder: Path, wanted: TaskDefinition, skipped: Counter[str]) -> Iterator[Task]:
     """Yield an experiment as a task; nothing, with the reason counted, if that fails."""
     experiment = read_experiment(folder, wanted, skipped)
     if experiment is not None:
@@ -172,7 +172,9 @@ class Experiment:
     sign: float  # 1 if the metric is maximised, -1 if it is minimised
 
 
-def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Experiment | None:
+def read_experiment(
+    folder: Path, wanted: TaskDefinition, skipped: Counter[str]
+) -> Experiment | None:
     """Return the trials of an experiment; None, with the reason counted, if that fails."""
     try:
         metadata, columns = _read_metadata(folder), _read_results(folder)
@@ -318,7 +320,7 @@ def _as_list(item: Any) -> list[Any]:
 def _offline_task(
     name: str,
     evaluations: offline.TransferLearningTaskEvaluations,
-    wanted: Wanted,
+    wanted: TaskDefinition,
     skipped: Counter[str],
 ) -> Iterator[Task]:
     """Yield offline evaluations as a task; nothing, with the reason counted, if that fails."""

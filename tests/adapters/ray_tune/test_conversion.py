@@ -11,7 +11,7 @@ from ray import cloudpickle, tune
 from ray.tune.search.sample import Float as RayFloat
 from ray.tune.utils import flatten_dict
 
-from dre_plugins.adapters.ray_tune.conversion import ParamSpace, domain_of, space_of
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace, domain_of
 from dre_plugins.space import (
     Categorical,
     Constant,
@@ -126,7 +126,7 @@ def test_dictionaries_and_constants() -> None:
     assert converted.space == SearchSpace(
         {"m/lr": Float(0.0, 1.0), "m/d/n": Integer(1, 8), "m/d/k": Constant(3), "s": Constant({})}
     )
-    assert converted.space == space_of(space)
+    assert converted.space == ParamSpace.of_results(space).space
     config = converted.to_config({"m/lr": 0.5, "m/d/n": 2})
     assert config == {"m": {"lr": 0.5, "d": {"n": 2, "k": 3}}, "s": {}}
     assert list(config["m"]["d"]) == ["n", "k"]

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from ray import tune
 
-from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.ray_tune.arguments import past_metadata
-from dre_plugins.adapters.ray_tune.conversion import ParamSpace, space_of
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.adapters.ray_tune.history import ResultReader
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 from dre_plugins.space import (
     Categorical,
-    Constant,
     Float,
     Integer,
     Ordinal,
@@ -99,7 +98,7 @@ def test_a_real_run_with_its_space_and_a_nested_metric(grid: Any) -> None:
     for source in (grid, grid.experiment_path):
         metadata = metadata_from_results(source, metric="nested/accuracy", mode="max", space=space)
         task = metadata.tasks[0]
-        assert task.space == space_of(space)
+        assert task.space == ParamSpace.of_results(space).space
         assert not np.isnan(task.units).any()
         assert sorted(task.values[~np.isnan(task.values)]) == [4.0, 4.0]
     with pytest.raises(ValueError, match=r"needs metric and mode.*'loss', 'nested/accuracy'"):
@@ -109,6 +108,8 @@ def test_a_real_run_with_its_space_and_a_nested_metric(grid: Any) -> None:
 
 
 # ---- folders in Ray's format
+
+READER = ResultReader.of("loss", "min")
 
 
 def written(
@@ -160,9 +161,9 @@ def test_dictionaries_in_lists_are_read_without_a_space(tmp_path: Path) -> None:
 def test_parameters_in_lists_are_read_by_their_places(tmp_path: Path) -> None:
     for place in range(6):
         written(tmp_path, f"{place}", {"l": [place / 5, "same", {"n": place}]}, [report(place)])
-    space = SearchSpace({"l/0": Float(0.0, 1.0), "l/2/n": Integer(0, 9)})
-    task = past_metadata(str(tmp_path), "loss", "min", space, Limits({})).tasks[0]
-    assert task.space.domains == {**space.domains, "l/1": Constant("same")}
+    space = ParamSpace.of({"l": [tune.uniform(0, 1), "same", {"n": tune.randint(0, 10)}]})
+    task = past_metadata(str(tmp_path), READER, space).tasks[0]
+    assert task.space == space.space
     np.testing.assert_array_equal(task.units[:, 0], np.arange(6) / 5)
 
 
@@ -171,31 +172,46 @@ def test_a_parameter_that_cannot_be_read_leaves_the_domains_of_the_others(tmp_pa
     for place in range(6):
         params = {"rate": 0.1 + place / 100, "units": 2**place, "fn": "<function f at 0x7f>"}
         written(tmp_path, f"{place}", {**params, "kind": place % 2, "old": place}, [report(place)])
-    shared = {"rate": Float(1e-5, 1.0, "log"), "units": Ordinal((1, 2, 4, 8, 16, 32, 64))}
-    new = {"fn": Categorical((len, max)), "drop": Float(0.0, 0.5), "kind": Categorical(("a", "b"))}
-    space = SearchSpace({**shared, **new})
-    task = past_metadata(str(tmp_path), "loss", "min", space, Limits({})).tasks[0]
+    space = {"rate": tune.loguniform(1e-5, 1), "units": tune.choice([1, 2, 4, 8, 16, 32, 64])}
+    space |= {"fn": tune.choice([len, max]), "drop": tune.uniform(0, 1)}
+    space |= {"kind": tune.choice(["a", "b"])}
+    param_space = ParamSpace.of(space)
+    task = past_metadata(str(tmp_path), READER, param_space).tasks[0]
+    shared = {name: param_space.space.domains[name] for name in ("rate", "units")}
+    assert shared["units"] == Ordinal((1, 2, 4, 8, 16, 32, 64))
     assert task.space.domains == {**shared, "kind": Integer(0, 1), "old": Integer(0, 5)}
 
 
 def test_a_given_space_may_have_choices_of_dictionaries(tmp_path: Path) -> None:
-    """Branches that differ in the range of a key have parameters of their own."""
-    sgd = {"name": "sgd", "lr": tune.uniform(0, 1), "momentum": tune.uniform(0, 1)}
+    """Branches that differ in the range of a key have parameters of their own.
+
+    A key of the user may look like the name of such a parameter.
+    """
+    sgd = {"name": "sgd", "lr": tune.uniform(0, 1), "m": {"k": tune.uniform(0, 1)}}
+    sgd["m[1]"] = {"k": tune.uniform(0, 1)}
     adam = {"name": "adam", "lr": tune.uniform(0, 9)}
-    configs = [{"name": "sgd", "lr": 0.5, "momentum": 0.25}, {"name": "adam", "lr": 4.5}]
+    configs = [
+        {"name": "sgd", "lr": 0.5, "m": {"k": 0.25}, "m[1]": {"k": 0.75}},
+        {"name": "adam", "lr": 4.5},
+    ]
     for place, opt in enumerate(configs):
-        written(tmp_path, f"{place}", {"opt": opt}, [report(1.0)])
+        written(tmp_path, f"{place}", {"opt": opt}, [report(place)])
     space = {"opt": tune.choice([sgd, adam])}
     metadata = metadata_from_results(tmp_path, metric="loss", mode="min", space=space)
     param_space, (task,) = ParamSpace.of(space), metadata
     assert task.space == param_space.space and not metadata.skipped
     found = [param_space.to_config(trial.configuration)["opt"] for trial in task.trials()]
     assert found == configs
+    (task,) = past_metadata(str(tmp_path), READER, param_space)
+    assert task.space.domains == param_space.space.domains
+    found = [param_space.to_config(trial.configuration)["opt"] for trial in task.trials()]
+    assert found == configs
 
 
 def test_what_the_tuner_draws_is_no_parameter() -> None:
     drawn = tune.sample_from(lambda spec: 3)
-    assert space_of({"x": tune.uniform(0, 1), "model": {"n": drawn}}).names == ("x",)
+    param_space = ParamSpace.of_results({"x": tune.uniform(0, 1), "model": {"n": drawn}})
+    assert param_space.space.names == ("x",)
 
 
 def test_states_come_from_the_newest_file_that_has_them(tmp_path: Path) -> None:
@@ -366,6 +382,6 @@ def test_wrong_arguments_are_named(tmp_path, arguments: dict[str, Any], message:
 )
 def test_other_domains_are_refused_by_name(entry: Any) -> None:
     with pytest.raises(UnsupportedDomainError, match=r"'model/x'.* Leave the space out"):
-        space_of({"model": {"x": entry}})
+        ParamSpace.of_results({"model": {"x": entry}})
     with pytest.raises(UnsupportedDomainError, match="'model/a/b'"):
-        space_of({"model": {"a/b": 1}})
+        ParamSpace.of_results({"model": {"a/b": 1}})

@@ -178,14 +178,22 @@ def test_a_trial_may_end_after_a_restart_without_reporting_again(tmp_path: Path)
     assert worker.states(again) == ["complete"] * 3 + ["running"]
 
 
-def test_a_search_that_knows_more_than_ray_keeps_it(tmp_path: Path) -> None:
-    """Ray runs again what it does not know to have ended; its end counts once."""
+@pytest.mark.parametrize("status", ["RUNNING", "ERROR"])
+@pytest.mark.parametrize("name", ["t4", "new"])
+def test_a_search_that_knows_more_than_ray_keeps_it(name: str, status: str, tmp_path) -> None:
+    """Ray runs again what it does not know to have ended, and what failed then is restarted."""
     search, trials = known_to_ray(5, 1)
-    trials["t4"] = ("RUNNING", trials["t4"][1], {})
+    trials["t4"] = (status, trials["t4"][1], {})
     again = restored(tmp_path, trials, search)
+    if status == "RUNNING":
+        ended(again, "t4", trials["t4"][1], 99.0)
+        again.on_trial_complete("t4", None, error=True)
     assert again.study.trials == search.study.trials
-    ended(again, "t4", trials["t4"][1], 99.0)
-    assert again.study.trials == search.study.trials
+    restarted = worker.result(9.0, config=trials["t4"][1])
+    again.on_trial_result(name, restarted)
+    again.on_trial_complete(name, restarted)
+    assert worker.states(again) == [*["complete"] * 5, "running"]
+    assert again.study.trials[4].value == 9.0
 
 
 @pytest.mark.parametrize("set_index", [True, False])

@@ -23,7 +23,12 @@ from ray_tune_worker import (
     trials,
 )
 
-from dre_plugins.adapters.ray_tune import DRESearch, ExpectedGainStopper, recommend
+from dre_plugins.adapters.ray_tune import (
+    DRESearch,
+    ExpectedGainStopper,
+    metadata_from_results,
+    recommend,
+)
 from dre_plugins.recommend.settings import Settings
 
 pytestmark = of_tuners("ray", 300)
@@ -277,6 +282,8 @@ def test_trials_that_crash_or_report_nothing_of_use(fit: Callable[..., Any], mon
 
 def test_trials_and_results_of_an_earlier_run_are_learnt_from(fit: Callable[..., Any]) -> None:
     space = {**MIXED_SPACE, "object": len, "sampled": tune.sample_from(lambda config: 3)}
+    branches = [{"is_wide": 0, "n": tune.uniform(0, 1)}, {"is_wide": 1, "n": tune.uniform(8, 9)}]
+    space["net"] = tune.choice(branches)
     first = fit(mixed, tiny_search(), space, 8, mode="max")
     # As a later session reads it from its folder.
     analysis = tune.ExperimentAnalysis(first.experiment_path)
@@ -292,6 +299,12 @@ def test_trials_and_results_of_an_earlier_run_are_learnt_from(fit: Callable[...,
         search = tiny_search(past_results=past, n_startup_trials=None)
         assert fit(mixed, search, space, 1).num_errors == 0
         assert search.stats == {"suggestions": 1, "past-studies": 1}
+        (task,) = metadata_from_results(past, metric="loss", mode="max", space=space)
+        for is_wide, name in enumerate(("net/n", "net[1]/n")):  # branches with ranges of their own
+            found = [t.configuration[name] for t in task.trials() if name in t.configuration]
+            nets = [result.config["net"] for result in first]
+            given = [net["n"] for net in nets if net["is_wide"] == is_wide]
+            assert given and sorted(found) == pytest.approx(sorted(given))
 
 
 # ---- restored
@@ -299,11 +312,15 @@ def test_trials_and_results_of_an_earlier_run_are_learnt_from(fit: Callable[...,
 
 @pytest.mark.parametrize("way", ["resume_errored", "restart_errored"])
 def test_crashed_trials_that_are_run_again_count_again(way: str, tmp_path: Path) -> None:
-    """An outage is over: the same trials run under their old ids, or under new ones."""
-    over = tmp_path / "over"
+    """An outage is over: the same trials run under their old ids, or under new ones.
+
+    One of them had ended, but the driver was killed before Ray stored that.
+    """
+    limit = tmp_path / "limit"
+    limit.write_text("0.5")
 
     def trainable(config: dict[str, Any]) -> dict[str, float]:
-        if config["x"] > 0.5 and not over.exists():
+        if config["x"] > float(limit.read_text()):
             raise RuntimeError("outage")
         return {"loss": -config["x"]}
 
@@ -313,7 +330,12 @@ def test_crashed_trials_that_are_run_again_count_again(way: str, tmp_path: Path)
     space = {"x": tune.uniform(0.0, 1.0)}
     results = tune.Tuner(trainable, param_space=space, tune_config=config, run_config=run).fit()
     assert 0 < results.num_errors < 6
-    over.touch()
+    record = max((tmp_path / "study").glob("experiment_state-*.json"))
+    record.write_text(record.read_text().replace("TERMINATED", "RUNNING", 1))
+    limit.write_text("-1")
+    tuner = tune.Tuner.restore(str(tmp_path / "study"), trainable=trainable)
+    assert tuner.fit().num_errors == results.num_errors + 1
+    limit.write_text("1")
     tuner = tune.Tuner.restore(str(tmp_path / "study"), trainable=trainable, **{way: True})
     assert tuner.fit().num_errors == 0
     restored = DRESearch()
