@@ -20,8 +20,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 import torch
 
-from dre_plugins.recommend.ensemble.expectation import log_ranks
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.expectation import log_ranks
 from dre_plugins.recommend.explanation import abbreviated
 from dre_plugins.recommend.lists import has_failed
 from dre_plugins.recommend.prior import PastTask

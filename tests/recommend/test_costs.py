@@ -136,7 +136,7 @@ def test_the_ensemble_divides_its_acquisition() -> None:
     with isolated("cpu", 1):
         aware = recommender.ensemble(told, index=12)
         blind = recommender.ensemble(untold, index=12)
-        factors = np.exp(-aware.inputs.gain_weights.logs_at(REFERENCE))
+        factors = np.exp(-aware._batch.gain_weights.logs_at(REFERENCE))
         divided = blind.acquisition_values(REFERENCE) / factors
         assert aware.acquisition_values(REFERENCE) == pytest.approx(divided, rel=1e-4)
     assert factors.max() > 2.0 * factors.min() and divided.max() > 0.0

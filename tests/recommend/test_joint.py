@@ -16,8 +16,8 @@ from dre_plugins.engine import FittingSettings
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.ensemble.mixture import JointMembers, Members, Mixture
 from dre_plugins.recommend.lists import TrialList
+from dre_plugins.recommend.members import JointMembers, Members, Mixture
 from dre_plugins.recommend.pareto import (
     BLOCK,
     draw_weights,

@@ -10,8 +10,8 @@ from scipy.stats import spearmanr
 
 from dre_plugins.engine import FittingSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.ensemble.mixture import Members, Mixture
 from dre_plugins.recommend.lists import TrialList
+from dre_plugins.recommend.members import Members, Mixture
 
 FITTING = FittingSettings(n_steps=80, learning_rate=0.03)
 

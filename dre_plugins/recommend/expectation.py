@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from dre_plugins.engine.settings import get_preset
-from dre_plugins.recommend.ensemble.mixture import Members, Mixture
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.members import Members, Mixture
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.base import Array, Units
