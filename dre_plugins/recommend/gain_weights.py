@@ -20,8 +20,7 @@ import numpy as np
 import torch
 from scipy.special import expit, log_ndtr
 
-from dre_plugins.recommend.constraints import Constraint
-from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.evidence import Constraint, Evidence
 from dre_plugins.recommend.universal_prior import Conditioned, network_for, process_features
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.search_space import SearchSpace

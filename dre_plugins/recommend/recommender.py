@@ -33,8 +33,7 @@ from dre_plugins.recommend.prior import (
     checked,
 )
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed
-from dre_plugins.recommend.requests import Choice, stream
-from dre_plugins.recommend.schedule import TurnRules
+from dre_plugins.recommend.schedule import Choice, TurnRules, stream
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Mask, Units, is_integer

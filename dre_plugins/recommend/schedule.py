@@ -1,4 +1,4 @@
-"""Who proposes a suggestion.
+"""Who proposes a suggestion, what a proposer is asked, and what it answers.
 
 `proposer_for` is a pure function of the number of the suggestion, the trials (`Evidence`) and the
 user's choices (`TurnRules`). The first row that applies decides:
@@ -33,10 +33,14 @@ from there on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be re
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias, get_args
+
+import numpy as np
 
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.space.base import Array
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.space.base import Array, Units
+from dre_plugins.space.seen import Seen
 
 Turn: TypeAlias = Literal[
     "random",
@@ -47,6 +51,9 @@ Turn: TypeAlias = Literal[
     "universal-prior",
     "past-studies",
     "fallback",
+]
+Purpose: TypeAlias = Literal[
+    "objective-weights", "space-filling", "ensemble", "universal-prior", "past-studies"
 ]
 
 # Trials that must have ended before an ensemble with random initial weights proposes.
@@ -218,3 +225,48 @@ def is_contrast_due(expected: Array, trust: float) -> bool:
     n_contrasts = int((expected > CONTRAST_SHARE).sum())
     n_due = sum(len(expected) >= due for due in CONTRASTS_DUE)
     return n_contrasts < (STARTUP_CONTRASTS if trust < DISTRUSTED else n_due)
+
+
+# ---- what a proposer is asked, and what it answers
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Hold what a proposer must know of one suggestion."""
+
+    index: int  # number of the suggestion
+    turn: Turn
+    seen: Seen  # not to be suggested again, unless nothing else is left
+    fixed: Units  # coordinates that are given `[P]`, NaN where they are free
+    # coordinates `[P]` of the branch that it must lie in, NaN elsewhere; None: anywhere
+    branch: Units | None = None
+    # earlier choices of the same fit, to keep away from `[T, P]`; None: each choice has a fit
+    taken: Units | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Hold a chosen candidate."""
+
+    units: Units  # coordinates `[P]`, NaN or anything for inactive parameters
+    is_new: bool  # whether the configuration was never evaluated
+    explanation: Explanation  # its turn and prediction
+
+
+class Proposer(Protocol):
+    """Describe what chooses configurations of a batch (for type checking; do not subclass)."""
+
+    def fantasize(self, pending: Units) -> None:
+        """Add pending trials `[U, P]` at their predicted outcomes, as fantasies."""
+
+    def propose(self, request: Request) -> Choice:
+        """Return the candidate of the largest acquisition."""
+
+
+def stream(purpose: Purpose, seed: int, index: int) -> np.random.Generator:
+    """Return a random generator for one purpose of one suggestion of a study.
+
+    It depends on nothing else, so a resumed study goes on as if it had never stopped.
+    """
+    key = (get_args(Purpose).index(purpose), index)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from dre_plugins.engine.runtime import one_blas_thread
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.requests import Request
+from dre_plugins.recommend.schedule import Request
 from dre_plugins.space.base import Array, Features, Mask, Units
 from dre_plugins.space.candidates import sobol, with_fixed
 from dre_plugins.space.rules import Rule

@@ -17,8 +17,7 @@ from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.past import PastProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
-from dre_plugins.recommend.requests import Choice, Proposer, Request
-from dre_plugins.recommend.schedule import Turn
+from dre_plugins.recommend.schedule import Choice, Proposer, Request, Turn
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Units
 

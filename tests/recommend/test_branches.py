@@ -9,8 +9,7 @@ import torch
 from dre_plugins.recommend import surrogates
 from dre_plugins.recommend.branches import branch_to_try, is_within
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.requests import Request
-from dre_plugins.recommend.schedule import is_branch_turn
+from dre_plugins.recommend.schedule import Request, is_branch_turn
 from dre_plugins.recommend.search import CandidatePool, CandidateSearch
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace

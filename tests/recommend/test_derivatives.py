@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dre_plugins.recommend.constraints import Constraint
+from dre_plugins.recommend.evidence import Constraint
 from dre_plugins.recommend.gain_weights import ConstraintModel, CostModel, GainWeights
 from dre_plugins.recommend.universal_prior import Conditioned, network_for
 from dre_plugins.space import Float, SearchSpace

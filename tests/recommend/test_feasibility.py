@@ -7,7 +7,7 @@ import torch
 from presets import QUICK
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.constraints import (
+from dre_plugins.recommend.evidence import (
     MAX_MODELLED,
     Constraint,
     constraints_of,

@@ -13,10 +13,12 @@ from test_universal_proposer import QUICK, SETTINGS
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import Recommender
-from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
 from dre_plugins.recommend.lists import (
     FAILED_RANK,
     dense_ranks,
+    imputed_values,
+    joint_list,
+    joint_ranks,
     rank_fantasies,
     repetition_keys,
     subsample,

@@ -22,8 +22,7 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.lists import select_fantasies, with_fantasies
 from dre_plugins.recommend.members import JointMembers, Members, Mixture
 from dre_plugins.recommend.prior import AlignedPrior
-from dre_plugins.recommend.requests import Choice, Request, stream
-from dre_plugins.recommend.schedule import DISTRUSTED
+from dre_plugins.recommend.schedule import DISTRUSTED, Choice, Request, stream
 from dre_plugins.recommend.search import N_PARENTS, Acquisition, CandidatePool, evolved
 from dre_plugins.recommend.sketch import MAX_FEATURES
 from dre_plugins.space.base import Array, Units

@@ -9,7 +9,7 @@ import torch
 from dre_plugins.recommend.batch import Batch
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
-from dre_plugins.recommend.requests import Choice, Request, stream
+from dre_plugins.recommend.schedule import Choice, Request, stream
 from dre_plugins.space.base import Units
 
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from dre_plugins.recommend.batch import Batch
 from dre_plugins.recommend.explanation import Explanation, of_portfolio
-from dre_plugins.recommend.requests import Choice, Request, stream
-from dre_plugins.recommend.schedule import Turn, is_ensemble_ready
+from dre_plugins.recommend.schedule import Choice, Request, Turn, is_ensemble_ready, stream
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol_point, start_up_point, with_fixed
 from dre_plugins.space.search_space import SearchSpace

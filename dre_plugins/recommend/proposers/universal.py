@@ -23,7 +23,7 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.lists import FAILED_RANK, dense_ranks, select_fantasies
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.proposers.hypervolume import Gain, HypervolumeImprovement, Samples
-from dre_plugins.recommend.requests import Choice, Request, stream
+from dre_plugins.recommend.schedule import Choice, Request, stream
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool
 from dre_plugins.recommend.sketch import MAX_FEATURES
 from dre_plugins.recommend.universal_prior import (
