@@ -156,15 +156,6 @@ class CandidateSearch:
 
         return evolved(first, predict, acquisition, N_ROUNDS, N_PARENTS, children)
 
-    def refined(self, pool: CandidatePool, fixed: Units, acquisition: WithDerivatives) -> Units:
-        """Return the best candidates of a pool, moved along a gradient as far as valid `[C, P]`.
-
-        Fixed coordinates `[P]` stay. The predictions of the pool are acquisition values `[1, C]`.
-        """
-        order = np.argsort(-pool.predictions[0].numpy(), kind="stable")
-        start = pool.units[order[:N_REFINED]]
-        return self.rule.reached(start, along_gradient(self.space, start, fixed, acquisition))
-
     def far(self, elite: Units, observed: Units, rng: np.random.Generator) -> Units:
         """Return candidates `[C, P]` that are far from all trials `[N, P]`, for an exploration."""
         pool, n_spread = self._spread(elite, rng, np.full(self.space.n_parameters, np.nan))

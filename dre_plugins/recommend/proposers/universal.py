@@ -24,7 +24,7 @@ from dre_plugins.recommend.lists import FAILED_RANK, dense_ranks, select_fantasi
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.proposers.hypervolume import Gain, HypervolumeImprovement, Samples
 from dre_plugins.recommend.schedule import Choice, Request, stream
-from dre_plugins.recommend.search import N_PARENTS, CandidatePool
+from dre_plugins.recommend.search import N_PARENTS, N_REFINED, CandidatePool, along_gradient
 from dre_plugins.recommend.sketch import MAX_FEATURES
 from dre_plugins.recommend.universal_prior import (
     Conditioned,
@@ -160,8 +160,8 @@ class UniversalProposer:
                 predict, acquisition, request, self._rng, elite=elite, favourites=elite[:0]
             )
             if isinstance(improvement, Improvement) and self._has_gradient:
-                units = self._refined(self._pool, improvement, request.fixed)
-                self._pool = self._pool.joined(units, predict)
+                refined = self._refined(self._pool, improvement, request.fixed)
+                self._pool = self._pool.joined(refined, predict)
         units, _, is_new = self._search.best(self._pool, predict, acquisition, request, self._rng)
         with torch.inference_mode():
             features = self._features(self._space.canonical(units[None]))
@@ -223,12 +223,18 @@ class UniversalProposer:
         return self._search.table is None and is_read
 
     def _refined(self, pool: CandidatePool, improvement: Improvement, fixed: Units) -> Units:
-        """Return the best candidates of a pool, refined `[C, P]`."""
+        """Return the best candidates of a pool, moved along the gradient as far as valid `[C, P]`.
+
+        Fixed coordinates `[P]` stay. The predictions of the pool are acquisition values `[1, C]`.
+        """
         conditioned, best = improvement.conditioned, improvement.best
+        order = np.argsort(-pool.predictions[0].numpy(), kind="stable")
+        start = pool.units[order[:N_REFINED]]
 
         def weighted(features: Array) -> tuple[Array, Array]:
             logs, by_feature = conditioned.log_improvements_with_derivatives(features, best)
             weights, weights_by_feature = self._batch.gain_weights.with_derivatives(features)
             return logs + weights, by_feature + weights_by_feature
 
-        return self._search.refined(pool, fixed, weighted)
+        moved = along_gradient(self._space, start, fixed, weighted)
+        return self._batch.rule.reached(start, moved)
