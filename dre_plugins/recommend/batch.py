@@ -110,11 +110,6 @@ class Batch:
         return GainWeights.of(self.evidence)
 
     @property
-    def contradicts_past_tasks(self) -> bool:
-        """Whether the trials contradict all past studies, if there are any."""
-        return len(self.past_tasks) > 0 and self.past_gains is None
-
-    @property
     def reads_past(self) -> bool:
         """Whether what past tasks expect is a feature of the universal prior."""
         return self.past_gains is not None and schedule.reads_past_tasks(self.evidence)

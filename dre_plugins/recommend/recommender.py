@@ -289,8 +289,8 @@ class Recommender:
                     from dre_plugins.recommend import surrogates  # imports torch
 
                 batch = replace(batch, settings=replace(self.settings, device=device))
-                choices = surrogates.choices(batch)
-                if batch.contradicts_past_tasks:
+                choices = surrogates.choices_of(batch)
+                if batch.past_tasks and batch.past_gains is None:
                     self.stats["past_contradicted"] += len(batch.numbers)
                 return choices
             except Exception as error:

@@ -32,57 +32,54 @@ PROPOSERS: Mapping[Turn, Callable[[Batch], Proposer]] = {
 }
 
 
-def choices(batch: Batch) -> list[Choice]:
+def choices_of(batch: Batch) -> list[Choice]:
     """Return the choices of a batch one after the other, different from each other.
 
     A proposer is fitted on first use; pending trials and earlier choices are its fantasies.
     """
-    made: list[Choice] = []
+    choices: list[Choice] = []
     seen, chosen, fantasies = batch.seen(), batch.evidence.units[:0], [batch.evidence.pending]
     proposers: dict[Callable[[Batch], Proposer], Proposer] = {}
     n_told: Counter[Callable[[Batch], Proposer]] = Counter()  # of the fantasies, by proposer
     # Isolates ranks and acquisitions, too: with several threads an operation on such small
     # tensors can wait for 10 ms, and the user's default device may be any.
     with isolated("cpu", batch.settings.n_threads):
+        turns = batch.turns
+        if batch.past_tasks and batch.past_gains is None:  # the trials contradict all of them
+            turns = replace(turns, has_past_tasks=False)
         for number in batch.numbers:
             branch = _branch(batch, number, chosen)
-            turn = _turn(batch, number, chosen, branch)
-            propose = PROPOSERS[turn]
-            if propose not in proposers:
-                proposers[propose] = propose(batch)
-            proposer = proposers[propose]
-            for units in fantasies[n_told[propose] :]:
+            is_free = branch is None and bool(np.isnan(batch.fixed).all())
+            turn = schedule.proposer_for(
+                number,
+                batch.evidence,
+                turns,
+                needs_contrast=_needs_contrast(batch, chosen),
+                may_explore=is_free and batch.search.table is None,
+            )
+
+            make = PROPOSERS[turn]
+            if make not in proposers:
+                proposers[make] = make(batch)
+            proposer = proposers[make]
+            for units in fantasies[n_told[make] :]:
                 if len(units):
                     proposer.fantasize(units)
-            n_told[propose] = len(fantasies)
+            n_told[make] = len(fantasies)
+
             taken = chosen if batch.shares_fit else None
             request = Request(number, turn, seen, batch.fixed, branch, taken)
             choice = proposer.propose(request)
             if branch is not None and not choice.is_new:
                 choice = proposer.propose(replace(request, branch=None))
-            made.append(choice)
+            choices.append(choice)
             new = batch.space.canonical(choice.units[None])
             chosen = np.concatenate([chosen, new])
             if not batch.shares_fit:
                 fantasies.append(new)
             if not batch.settings.allow_duplicates:
                 seen.include(new)
-    return made
-
-
-def _turn(batch: Batch, number: int, chosen: Units, branch: Units | None) -> Turn:
-    """Return whose turn a suggestion is, after what the batch has chosen `[T, P]`."""
-    turns = batch.turns
-    if batch.contradicts_past_tasks:
-        turns = replace(turns, has_past_tasks=False)
-    is_free = branch is None and bool(np.isnan(batch.fixed).all())
-    return schedule.proposer_for(
-        number,
-        batch.evidence,
-        turns,
-        needs_contrast=_needs_contrast(batch, chosen),
-        may_explore=is_free and batch.search.table is None,
-    )
+    return choices
 
 
 def _branch(batch: Batch, number: int, chosen: Units) -> Units | None:
