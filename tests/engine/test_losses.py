@@ -220,7 +220,9 @@ def test_all_masked_gives_zero_with_zero_gradients(loss: Loss) -> None:
 
 
 @ALL
-def test_empty_shapes_give_zero(loss: Loss) -> None:
+def test_lists_of_at_most_one_entry_give_zero(loss: Loss) -> None:
+    per_list, gradient = with_gradient(loss, torch.tensor([[0.7], [-0.2]]), torch.zeros(2, 1))
+    assert per_list.tolist() == gradient.flatten().tolist() == [0.0, 0.0]
     for shape in ((3, 0), (0, 3), (0, 0)):
         scores = torch.zeros(shape, requires_grad=True)
         result = losses_of(loss, scores, torch.zeros(shape))
@@ -229,13 +231,6 @@ def test_empty_shapes_give_zero(loss: Loss) -> None:
 
 
 # ------------------------------------------------------------------------------------------ shapes
-
-
-@ALL
-def test_list_of_length_one(loss: Loss) -> None:
-    per_list, gradient = with_gradient(loss, torch.tensor([[0.7], [-0.2]]), torch.zeros(2, 1))
-    assert per_list.tolist() == [0.0, 0.0]
-    assert gradient.flatten().tolist() == [0.0, 0.0]
 
 
 @ALL

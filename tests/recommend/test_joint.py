@@ -283,8 +283,5 @@ def test_several_objectives_become_one_value() -> None:
     assert scalarised[1].value > scalarised[0].value
     assert [trial.value for trial in scalarised[2:]] == [None, None, None]
     assert [trial.state for trial in scalarised] == [trial.state for trial in history]
-
-
-def test_one_objective_is_left_alone() -> None:
-    history = [Trial({}, TrialState.COMPLETE, 1.0), Trial({}, TrialState.RUNNING)]
-    assert scalarised_history(history, np.array([0.5, 0.5])) == history
+    single = [Trial({}, TrialState.COMPLETE, 1.0), Trial({}, TrialState.RUNNING)]
+    assert scalarised_history(single, np.array([0.5, 0.5])) == single

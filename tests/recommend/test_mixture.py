@@ -81,11 +81,6 @@ def test_every_part_is_fitted_to_the_features_that_it_reads() -> None:
     assert abs(agreement(ranks[2:], unseen[:, 1])) < 0.4
 
 
-def test_a_part_without_lists_stays_as_it_is() -> None:
-    unfitted = part()
-    assert unfitted.fit([], points(5), 0, 1.0) is unfitted
-
-
 def test_a_fit_takes_its_share_of_the_steps_and_leaves_the_part_alone() -> None:
     unfitted, units = part(), points(20)
     before = {name: value.clone() for name, value in unfitted.ensemble.parameters.items()}
@@ -97,6 +92,7 @@ def test_a_fit_takes_its_share_of_the_steps_and_leaves_the_part_alone() -> None:
         assert torch.equal(quarter.ensemble.parameters[name], value)
         assert torch.equal(unfitted.ensemble.parameters[name], before[name])
     assert quarter.fitting == FITTING
+    assert unfitted.fit([], units, 0, 1.0) is unfitted
 
 
 def test_scores_that_are_not_finite_are_an_error() -> None:

@@ -86,7 +86,7 @@ def test_the_universal_prior_expects_more_of_refined_candidates(monkeypatch) -> 
         gains.extend((after - before).tolist())
         return moved
 
-    monkeypatch.setattr("dre_plugins.recommend.search.along_gradient", noting)
+    monkeypatch.setattr("dre_plugins.recommend.proposers.universal.along_gradient", noting)
     space = SearchSpace({f"x{i}": Float(-5.0, 5.0) for i in range(7)})
     for seed in range(4):
         rows = np.random.default_rng(seed).random((24, 7)) * 10.0 - 5.0
