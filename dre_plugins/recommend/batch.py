@@ -21,8 +21,8 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen
 
 if TYPE_CHECKING:
-    from dre_plugins.recommend.expectation import Expectation
     from dre_plugins.recommend.gain_weights import GainWeights
+    from dre_plugins.recommend.members import Expectation
     from dre_plugins.recommend.past_gains import PastGains
     from dre_plugins.recommend.search import CandidateSearch
 
@@ -88,7 +88,7 @@ class Batch:
     @cached_property
     def expectation(self) -> Expectation:
         """What the trained priors expect."""
-        from dre_plugins.recommend.expectation import Expectation
+        from dre_plugins.recommend.members import Expectation
 
         return Expectation(self.priors, self.search.reference, self.settings, self.evidence)
 

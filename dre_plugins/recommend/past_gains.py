@@ -21,9 +21,9 @@ import numpy as np
 import torch
 
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.expectation import log_ranks
 from dre_plugins.recommend.explanation import abbreviated
 from dre_plugins.recommend.lists import has_failed
+from dre_plugins.recommend.members import log_ranks
 from dre_plugins.recommend.prior import PastTask
 from dre_plugins.recommend.sketch import sketched
 from dre_plugins.recommend.universal_prior import Conditioned

@@ -13,8 +13,8 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.expectation import Expectation, agreement, trust
 from dre_plugins.recommend.lists import FAILED_RANK, dense_ranks
+from dre_plugins.recommend.members import Expectation, agreement, trust
 from dre_plugins.recommend.prior import AlignedPrior, PriorLike
 from dre_plugins.recommend.schedule import CONTRAST_SHARE as CONTRAST, is_contrast_due
 from dre_plugins.space import Float, SearchSpace

@@ -1,5 +1,5 @@
-"""The proposers of configurations: space-filling points, the ensemble and the universal prior.
+"""Proposers: space-filling points, past studies, the ensemble and the universal prior.
 
-To add a proposer, write a class with the two methods of `Proposer` (`requests.py`), give it turns
-in `schedule.py` and an entry in `MODELS` of `surrogates.py`.
+To add one, write a class with the two methods of `Proposer` (`schedule.py`), give it turns there
+and an entry in `PROPOSERS` of `surrogates.py`.
 """

@@ -1,10 +1,7 @@
 """The proposals of a ranking ensemble that is fitted to the trials.
 
-`Members` start alike, from a trained prior or from random weights: as many come from priors as
-these are trusted, see `expectation`. `JointMembers` rank by all objectives, by `Members` for each.
-A `Mixture` ranks by all of them together.
-
-Notation: see docs/architecture.md.
+Its `members` start alike, from a trained prior or from random weights. `JointMembers` rank by all
+objectives, by `Members` for each. A `Mixture` ranks by all of them together.
 """
 
 from collections.abc import Iterable

@@ -87,7 +87,7 @@ class UniversalProposer:
     """Propose the candidate of the largest expected improvement under the universal prior.
 
     Each objective has its processes; of several objectives the hypervolume is improved.
-    Improvements are weighted by feasibility and cost. Pruned trials have values by `imputation`.
+    Improvements are weighted by feasibility and cost. Pruned trials have imputed values.
     At least one trial must be ranked. The pool is kept for further choices of one fit.
     """
 
