@@ -69,8 +69,6 @@ N_PAST_STARTUP_TRIALS = 2
 PAST_FEATURE_TRIALS = range(3, 12)
 # A trained prior is better than the universal one until then (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10
-# In turns, one of this many suggestions comes from the universal prior.
-UNIVERSAL_EVERY = 2
 # The last half of this many consecutive suggestions, one of each proposer, may be restricted to a
 # branch of a conditional space; the other half follows the acquisition, whatever the choices.
 BRANCH_PERIOD = 4
@@ -122,12 +120,6 @@ class TurnRules:
             return self.n_startup_trials
         return N_PAST_STARTUP_TRIALS if self.has_past_tasks else N_UNIVERSAL_STARTUP_TRIALS
 
-    @property
-    def n_before_turns(self) -> int:
-        """Return the number of the first suggestion at which the two models take turns."""
-        takes_turns = self.has_prior or self.n_startup_trials is not None
-        return 0 if takes_turns else N_BEFORE_TURNS
-
 
 def proposer_for(
     index: int,
@@ -172,13 +164,8 @@ def is_ensemble_ready(evidence: Evidence, rules: TurnRules) -> bool:
 def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether the universal prior proposes the suggestion with this number."""
     is_ready = evidence.n_ended >= rules.n_before_universal and evidence.can_rank
-    is_turn = is_universal_turn(index) or index < rules.n_before_turns
-    return rules.is_universal and is_ready and is_turn
-
-
-def is_universal_turn(index: int) -> bool:
-    """Return whether the number belongs to the universal prior when both models take turns."""
-    return index % UNIVERSAL_EVERY == UNIVERSAL_EVERY - 1
+    is_alone = not rules.has_prior and rules.n_startup_trials is None and index < N_BEFORE_TURNS
+    return rules.is_universal and is_ready and (is_alone or index % 2 == 1)
 
 
 def uses_past_tasks(index: int, rules: TurnRules) -> bool:
@@ -193,7 +180,7 @@ def reads_past_tasks(evidence: Evidence) -> bool:
 
 def has_past_turn(index: int, rules: TurnRules) -> bool:
     """Return whether past studies propose the suggestion, if the universal prior cannot yet."""
-    is_turn = index < N_PAST_STARTUP_TRIALS or not is_universal_turn(index)
+    is_turn = index < N_PAST_STARTUP_TRIALS or index % 2 == 0
     return is_turn and not rules.n_startup_trials and uses_past_tasks(index, rules)
 
 

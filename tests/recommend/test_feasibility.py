@@ -198,7 +198,7 @@ def test_probabilities_are_learnt_from_margins(n_constraints) -> None:
     violations = units.sum(1) - 0.45
     assert (violations <= 0.0).sum() == 2
     constraints = [Constraint(np.arange(16), violations)] * n_constraints
-    models = [ConstraintModel.of(PLANE, units, constraint) for constraint in constraints]
+    models = [ConstraintModel(PLANE, units, constraint) for constraint in constraints]
     asked = np.array([[0.1, 0.1], [0.35, 0.3], [0.8, 0.7]])
     chances = np.exp(GainWeights(PLANE, models, None).logs_at(asked))
     assert chances[0] > 0.9**n_constraints

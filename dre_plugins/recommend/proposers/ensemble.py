@@ -157,7 +157,7 @@ class EnsembleProposer:
             return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
         name = settings.acquisition or get_preset(settings.preset).acquisition
         gain = ACQUISITIONS[name](ranks, incumbent)
-        if gain_weights.are_one:
+        if not gain_weights.models:
             return gain
         # A small weight must not raise a negative acquisition.
         return (gain - gain.min().clamp_max(0.0)) * log_weights.exp()
