@@ -65,9 +65,10 @@ def chosen(history: list[Trial], space: SearchSpace = FLAT) -> dict[str, object]
     }
 
 
-def test_a_branch_without_trials_comes_first() -> None:
+def test_a_branch_without_trials_comes_first_if_there_are_branches() -> None:
     history = [svm(1.0), svm(2.0), ended("forest", 0.0)]
     assert chosen(history) == {"model": "net"}
+    assert chosen([Trial({"x": 0.5, "kind": "a"}, TrialState.COMPLETE, 1.0)] * 9, PLAIN) == {}
 
 
 def test_half_of_the_suggestions_are_free(monkeypatch) -> None:
@@ -77,12 +78,6 @@ def test_half_of_the_suggestions_are_free(monkeypatch) -> None:
     monkeypatch.setattr(surrogates, "branch_to_try", lambda *_: pytest.fail("led"))
     (free,) = Recommender(SPACE, seed=0).suggest(history, index=FREE)
     assert free.source == "model"
-
-
-def test_a_space_without_conditions_has_no_branches() -> None:
-    history = [Trial({"x": 0.5, "kind": "a"}, TrialState.COMPLETE, 1.0)] * 9
-    units = PLAIN.to_units([trial.configuration for trial in history])
-    assert branch_to_try(PLAIN, history, units, Rule(PLAIN, None).may_hold) is None
 
 
 def test_a_branch_is_beaten_when_its_last_trials_did_not_improve_it() -> None:

@@ -105,7 +105,7 @@ def test_what_still_runs_is_no_stagnation() -> None:
     assert suggestion.source == "model"
 
 
-def test_finite_spaces_do_not_explore() -> None:
+def test_finite_spaces_and_given_values_leave_no_room_to_explore() -> None:
     table = SearchSpace({"branch": Categorical(tuple("abcdefghijklmnopqrst"))})
     history = [
         Trial({"branch": name}, TrialState.COMPLETE, -float(row))
@@ -113,8 +113,5 @@ def test_finite_spaces_do_not_explore() -> None:
     ]
     made = suggestions(history, range(EVERY), table)
     assert {suggestion.source for suggestion in made} == {"model"}
-
-
-def test_given_values_leave_no_room_to_explore() -> None:
     (given,) = suggestions(settled(12), [EVERY - 1], fixed={"branch": "a"})
     assert given.source == "model" and given.configuration["branch"] == "a"

@@ -263,6 +263,9 @@ def test_they_are_half_values_and_half_order() -> None:
     scores = torch.from_numpy(norm.ppf(rankdata(values) / 5))
     by_hand = sum((half - half.mean()) / half.std(correction=0) for half in (values, scores))
     torch.testing.assert_close(blended(values), by_hand / by_hand.std(correction=0))
+    # Order may tell apart what values do not.
+    targets = both_targets(torch.arange(5.0), torch.zeros(5))[0].values
+    assert (targets.diff() > 0).all() and targets.std(correction=0).item() == pytest.approx(1.0)
 
 
 def test_the_factor_is_that_of_the_slopes_of_targets_by_values() -> None:
@@ -311,11 +314,6 @@ def test_a_batch_equals_its_tasks() -> None:
     values[2] = 0.1
     single = torch.stack([blended(row) for row in values])
     torch.testing.assert_close(blended(values), single, atol=1e-12, rtol=0)
-
-
-def test_order_may_tell_apart_what_values_do_not() -> None:
-    targets = both_targets(torch.arange(5.0), torch.zeros(5))[0].values
-    assert (targets.diff() > 0).all() and targets.std(correction=0).item() == pytest.approx(1.0)
 
 
 def test_the_users_default_type_does_not_matter() -> None:
