@@ -136,12 +136,7 @@ class Recommender:
     def _portfolio(self) -> Portfolio | None:
         """Return the portfolio of a recognised learner, None without."""
         prior = self._prior
-        found = prior.portfolio_on(self.space) if isinstance(prior, RecognisedPrior) else None
-        if found is None:
-            return None
-        # One that breaks the rule is never tried, and would keep its place before the others.
-        allowed = [self.rule.may_hold(units) for units in found.units]
-        return replace(found, units=found.units[allowed])
+        return prior.portfolio_on(self.space) if isinstance(prior, RecognisedPrior) else None
 
     def suggest(
         self,
@@ -199,7 +194,6 @@ class Recommender:
                 range(first, min(first + N_TOGETHER, index + count)),
                 rule=rule,
                 fixed=fixed_units,
-                portfolio=self._portfolio,
                 candidates=candidates,
                 is_whole=is_whole,
                 is_evaluated=is_evaluated,
@@ -265,8 +259,17 @@ class Recommender:
             priors=self._priors,
             past_tasks=self._past_tasks if schedule.uses_past_tasks(first, self._turns) else (),
             universal=self._universal,
+            portfolio=self._start_up_portfolio(evidence),
             **given,
         )
+
+    def _start_up_portfolio(self, evidence: Evidence) -> Portfolio | None:
+        """Return the portfolio of a recognised learner while there are start-up suggestions."""
+        if schedule.is_ensemble_ready(evidence, self._turns) or self._portfolio is None:
+            return None
+        # One that breaks the rule is never tried, and would keep its place before the others.
+        allowed = [self.rule.may_hold(units) for units in self._portfolio.units]
+        return replace(self._portfolio, units=self._portfolio.units[allowed])
 
     def _choices(self, batch: Batch) -> list[Choice]:
         """Return the choices of a batch, space-filling ones if the surrogate failed.

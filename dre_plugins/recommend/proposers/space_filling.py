@@ -13,7 +13,7 @@ import numpy as np
 
 from dre_plugins.recommend.batch import Batch
 from dre_plugins.recommend.explanation import Explanation, of_portfolio
-from dre_plugins.recommend.schedule import Choice, Request, Turn, is_ensemble_ready, stream
+from dre_plugins.recommend.schedule import Choice, Request, Turn, stream
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol_point, start_up_point, with_fixed
 from dre_plugins.space.search_space import SearchSpace
@@ -62,10 +62,10 @@ class SpaceFilling:
     @cached_property
     def _portfolio_trials(self) -> Mapping[int, Units]:
         """Return a recognised learner's portfolio by the numbers of start-up suggestions."""
-        batch = self._batch
-        if batch.portfolio is None or is_ensemble_ready(batch.evidence, batch.turns):
+        batch, portfolio = self._batch, self._batch.portfolio
+        if portfolio is None:
             return {}
-        return portfolio_trials(batch.portfolio.units, batch.evidence.units, batch.numbers)
+        return portfolio_trials(portfolio.units, batch.evidence.units, batch.numbers)
 
     def _portfolio_point(self, request: Request) -> Units | None:
         """Return a point of the portfolio `[P]`; None if it was tried, or breaks the rule."""
