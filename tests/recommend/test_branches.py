@@ -86,11 +86,8 @@ def test_a_branch_is_beaten_when_its_last_trials_did_not_improve_it() -> None:
     assert chosen([*leading, *beaten, *[net(2.0)] * 6]) == {}
     improving = [ended("forest", float(value)) for value in range(6)]
     assert chosen([*leading, *improving, *[net(2.0)] * 6]) == {"model": "forest"}
-
-
-def test_a_branch_as_good_as_the_leading_one_is_not_beaten() -> None:
-    history = [*[svm(1.0)] * 12, *[ended("forest", 1.0)] * 6, *[net(0.0)] * 6]
-    assert chosen(history) == {"model": "forest"}
+    as_good = [*[svm(1.0)] * 12, *[ended("forest", 1.0)] * 6, *[net(0.0)] * 6]
+    assert chosen(as_good) == {"model": "forest"}
 
 
 def test_the_beaten_are_tried_again_ever_more_rarely() -> None:
@@ -116,11 +113,9 @@ def test_a_branch_that_fails_is_beaten_in_the_end() -> None:
 def test_a_branch_within_a_branch_is_led_to_by_all_its_parents() -> None:
     history = [*[svm(1.0)] * 3, *[ended("forest", 1.0)] * 3, *[net(9.0)] * 9]
     assert chosen(history, space=SPACE) == {"model": "net", "solver": "sgd"}
-
-
-def test_nothing_leads_into_a_branch_whose_parent_is_beaten() -> None:
-    history = [*[svm(10.0)] * 9, *[ended("forest", 1.0)] * 6, *[net(1.0)] * 6]
-    assert chosen(history, space=SPACE) == {}
+    # Nothing leads into a branch whose parent is beaten.
+    beaten = [*[svm(10.0)] * 9, *[ended("forest", 1.0)] * 6, *[net(1.0)] * 6]
+    assert chosen(beaten, space=SPACE) == {}
 
 
 def test_what_lies_within_a_branch() -> None:

@@ -67,11 +67,8 @@ def test_failures_are_tied_below_all_that_succeeded() -> None:
     assert found == {0: 0.0, 4: 1.0, **dict.fromkeys((1, 2, 3), FAILED_RANK)}
     (ignoring,) = lists_of(history, failed="ignore")
     assert ignoring.trials.tolist() == [0, 4]
-
-
-def test_nothing_to_rank_gives_no_list() -> None:
-    assert lists_of([]) == []
-    assert lists_of([Trial({}, TrialState.RUNNING)]) == []
+    # Nothing to rank gives no list.
+    assert lists_of([]) == lists_of([Trial({}, TrialState.RUNNING)]) == []
     assert lists_of([Trial({}, TrialState.FAILED)], failed="ignore") == []
 
 
@@ -114,9 +111,7 @@ def test_believed_trials_take_the_place_the_surrogate_predicts() -> None:
         np.array([FAILED_RANK, FAILED_RANK]), np.array([1.0, 2.0]), np.array([9.0])
     )
     assert failures.tolist() == [1, 1, 0]
-
-
-def test_beliefs_one_after_the_other_keep_their_order() -> None:
+    # Beliefs one after the other keep their order.
     ranks, predicted = np.array([0.0, 1.0]), np.array([20.0, 10.0])
     for better_and_better in (9.0, 8.0, 7.0):
         ranks = rank_fantasies(ranks, predicted, np.array([better_and_better]))

@@ -50,13 +50,9 @@ def test_a_mixture_is_the_ranks_of_its_parts_one_below_the_other() -> None:
     assert ranks.shape == (6, 20)
     separate = [Mixture([member], reference).ranks(units) for member in parts]
     assert torch.equal(ranks, torch.cat(separate))
-
-
-def test_reference_points_have_the_ranks_of_a_table() -> None:
-    reference = points(30)
-    ranks = Mixture([part(), part(first_column)], reference).ranks(reference)
-    expected = torch.arange(1.0, 31.0).expand(4, -1)
-    torch.testing.assert_close(ranks.sort(dim=1).values, expected)
+    # Reference points have the ranks of a table.
+    of_table = Mixture(parts, reference).ranks(reference).sort(dim=1).values
+    torch.testing.assert_close(of_table, torch.arange(1.0, 65.0).expand(6, -1))
 
 
 def test_parts_whose_scores_are_of_other_magnitudes_are_comparable() -> None:

@@ -90,11 +90,7 @@ def test_a_batch_has_a_fit_for_each_of_the_first_and_then_shares_them(fit) -> No
     # before the last, which is the universal prior's; then two for each further part.
     assert fit.call_count == N_TOGETHER - 1 + 3 * 2
     assert max(sizes_of(fit)) == N_COMPLETE + 3 * N_TOGETHER
-
-
-@pytest.mark.usefixtures("few_candidates")
-def test_a_large_batch_believes_no_more_than_many_running_trials(fit) -> None:
-    study_with(0, settings=FAST).ask_batch(2 * MAX_FANTASIES)
+    study_with(0, settings=FAST).ask_batch(2 * MAX_FANTASIES)  # as of many running trials
     assert max(sizes_of(fit)) == N_COMPLETE + MAX_FANTASIES
 
 
