@@ -19,8 +19,8 @@ from dre_bench import gate
 from dre_plugins.engine import get_preset, surrogate
 from dre_plugins.engine.acquisition import ACQUISITIONS
 from dre_plugins.engine.settings import PRESETS
-from dre_plugins.recommend import Recommender, search
-from dre_plugins.recommend.ensemble import fitted, mixture
+from dre_plugins.recommend import Recommender, members, search
+from dre_plugins.recommend.proposers import ensemble
 
 DEFAULT = get_preset("default")
 
@@ -48,7 +48,7 @@ def fit(change: Callable[[Any], Any]) -> Iterator[None]:
 def acquisition(change: Callable[[Any], Any]) -> Iterator[None]:
     """Choose by another acquisition, which is made of the right one."""
     changed = {name: change(right) for name, right in ACQUISITIONS.items()}
-    with patch.object(fitted, "ACQUISITIONS", changed):
+    with patch.object(ensemble, "ACQUISITIONS", changed):
         yield
 
 
@@ -74,7 +74,7 @@ def random_ranks() -> Iterator[None]:
         drawn = rng.random((n_members, len(units))) * self.n_reference
         return torch.from_numpy(drawn.astype(np.float32))
 
-    with patch.object(mixture.Mixture, "ranks", ranks):
+    with patch.object(members.Mixture, "ranks", ranks):
         yield
 
 

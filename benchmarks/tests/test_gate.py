@@ -105,10 +105,10 @@ def test_another_draw_is_no_sabotage(name: str) -> None:
 def test_sabotages_leave_nothing_behind() -> None:
     from dre_plugins.engine import get_preset
     from dre_plugins.recommend import search
-    from dre_plugins.recommend.ensemble import fitted
+    from dre_plugins.recommend.proposers import ensemble
 
-    before = (get_preset("default"), fitted.ACQUISITIONS, search.N_ROUNDS)
+    before = (get_preset("default"), ensemble.ACQUISITIONS, search.N_ROUNDS)
     for sabotage in SABOTAGES.values():
         with sabotage():
             pass
-    assert (get_preset("default"), fitted.ACQUISITIONS, search.N_ROUNDS) == before
+    assert (get_preset("default"), ensemble.ACQUISITIONS, search.N_ROUNDS) == before

@@ -13,7 +13,7 @@ from dre_bench.samplers import SHIPPED_PRIORS
 from dre_bench.tasks import TaskSample, load_extract
 from dre_plugins import Prior
 from dre_plugins.engine import PRESETS
-from dre_plugins.recommend.ensemble.mixture import Members, Mixture
+from dre_plugins.recommend.members import Members, Mixture
 
 SCENARIOS = {name: scenario for scenario, name in SHIPPED_PRIORS.items()}
 

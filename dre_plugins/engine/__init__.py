@@ -1,10 +1,6 @@
 """The ranking engine: functions of tensors, independent of search spaces, trials and frameworks.
 
-Notation (the same in every file of this folder; the member axis always comes first):
-
-    M  members of the ensemble          B  lists fitted together       N  length of a list
-    K  reference points                 C  candidates                  D  features
-    S  size of a support set            Z  size of a context vector    H  hidden units
+Notation: see docs/architecture.md; `H` hidden units. Everywhere in this folder these are
 
     features  [..., D]   float32; the user's search space maps to about [0, 1]
     values    [..., N]   observed values, larger is better

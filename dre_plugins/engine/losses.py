@@ -30,14 +30,6 @@ from torch import Tensor
 from dre_plugins.engine.ranks import ascending, group_sums
 from dre_plugins.engine.settings import require
 
-# Position weights w(j, k) of position j in a list of k entries (appendix C of Khazi et al. 2023).
-WEIGHTINGS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "uniform": lambda j, k: torch.ones_like(j),
-    "inverse-log": lambda j, k: 1.0 / (j + 1.0).log(),
-    "inverse-linear": lambda j, k: 1.0 / j,
-    "position-attention": lambda j, k: (k - j + 1.0) / (0.5 * k * (k + 1.0)),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -61,7 +53,8 @@ class Loss:
     smallest for equal scores in a group; an order imposed on it would pull its scores apart.
     """
 
-    weighting: str  # a name of `WEIGHTINGS`
+    # weights w(j, k) of position j in a list of k entries (appendix C of Khazi et al. 2023)
+    weighting: Callable[[Tensor, Tensor], Tensor]
 
     def prepare(
         self, values: Tensor, mask: Tensor | None = None, dtype: torch.dtype = torch.float32
@@ -81,7 +74,7 @@ class Loss:
         k = mask.sum(-1, keepdim=True).to(dtype)
         place = torch.arange(values.shape[-1], device=values.device).to(dtype)
         position = torch.where(real, k - place, 1.0)
-        weights = WEIGHTINGS[self.weighting](position, k).masked_fill(~real, 0.0)
+        weights = self.weighting(position, k).masked_fill(~real, 0.0)
         sums = group_sums(weights, group)
         item_weights = (sums / group_sums(torch.ones_like(weights), group)).gather(-1, inverse)
         ends = torch.ones_like(real)
@@ -145,8 +138,10 @@ def _largest(dtype: torch.dtype) -> float:
 
 
 LOSSES: Mapping[str, Loss] = {
-    "weighted-list-mle": Loss("inverse-log"),
-    "weighted-list-mle-inverse-linear": Loss("inverse-linear"),
-    "weighted-list-mle-position-attention": Loss("position-attention"),
-    "list-mle": Loss("uniform"),
+    "weighted-list-mle": Loss(lambda j, k: 1.0 / (j + 1.0).log()),
+    "weighted-list-mle-inverse-linear": Loss(lambda j, k: 1.0 / j),
+    "weighted-list-mle-position-attention": Loss(
+        lambda j, k: (k - j + 1.0) / (0.5 * k * (k + 1.0))
+    ),
+    "list-mle": Loss(lambda j, k: torch.ones_like(j)),
 }

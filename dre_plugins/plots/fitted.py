@@ -12,10 +12,10 @@ import numpy as np
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.pareto import single_objective
 from dre_plugins.recommend.prior import GivenPrior, checked
+from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, feasible
@@ -77,7 +77,7 @@ class Fitted:
             settings = checked_settings(settings).for_recommender()
         self._recommender = Recommender(self.space, settings, seed=SEED, prior=loaded)
 
-    def ensemble(self, held_out: Collection[int] = ()) -> FittedEnsemble:
+    def ensemble(self, held_out: Collection[int] = ()) -> EnsembleProposer:
         """Return the ensemble as it would be fitted for the next suggestion.
 
         If trials are left out, those in places `held_out`, it ranks against all with a value.

@@ -20,8 +20,8 @@ from dre_plugins.plots import style
 from dre_plugins.plots.fitted import Fitted, Study
 from dre_plugins.plots.parameters import ParameterAxis, axis_of
 from dre_plugins.plots.style import GREY, RED, SHADES, blue, ink
-from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.prior import GivenPrior
+from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.base import Array
 
@@ -155,7 +155,7 @@ class _Slice:
     """Hold a fitted ensemble and the points at which it is plotted."""
 
     fitted: Fitted
-    ensemble: FittedEnsemble
+    ensemble: EnsembleProposer
     axes: tuple[ParameterAxis, ...]  # one or two
     units: Array  # of the points `[C, P]`; of two axes `[G1 · G0]`, row by row
     incumbent: Array  # units of the best trial `[P]`

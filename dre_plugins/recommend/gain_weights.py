@@ -20,8 +20,7 @@ import numpy as np
 import torch
 from scipy.special import expit, log_ndtr
 
-from dre_plugins.recommend.constraints import Constraint
-from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.evidence import Constraint, Evidence
 from dre_plugins.recommend.universal_prior import Conditioned, network_for, process_features
 from dre_plugins.space.base import Array, Units
 from dre_plugins.space.search_space import SearchSpace
@@ -57,27 +56,21 @@ class GainWeights:
             costs = CostModel(space, units, observed)
         longest = min(evidence.max_history, max(MIN_LENGTH, MAX_ENTRIES // max(len(violated), 1)))
         nearest = (constraint.nearest(longest) for constraint in violated)
-        models = [ConstraintModel.of(space, evidence.units, part) for part in nearest]
+        models = [ConstraintModel(space, evidence.units, part) for part in nearest]
         return cls(space, models, costs)
 
     @property
     def models(self) -> list[ConstraintModel | CostModel]:
-        """Return the models whose weights are multiplied."""
+        """Return the models whose weights are multiplied; without any, all weights are 1."""
         return [*self.constraints, *([] if self.costs is None else [self.costs])]
-
-    @property
-    def are_one(self) -> bool:
-        """Whether all weights are 1."""
-        return not self.models
 
     def logs_at(self, units: Units) -> Array:
         """Return the logarithms of weights `[C]` at canonical coordinates `[C, P]`."""
         logs = np.zeros(len(units))
-        if self.are_one:
-            return logs
-        features = process_features(self.space, units)
-        for model in self.models:
-            logs += model.log_weights(features)
+        if self.models:
+            features = process_features(self.space, units)
+            for model in self.models:
+                logs += model.log_weights(features)
         return logs
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
@@ -141,37 +134,34 @@ class CostModel:
         return self._mean + self._deviation * self._model.expected(features)
 
 
-@dataclass(frozen=True, slots=True)
 class ConstraintModel:
-    """Predict the probability that a configuration meets a constraint."""
+    """Predict the probability that a configuration meets a constraint, which any trial violates.
 
-    conditioned: Conditioned
-    boundary: float  # target at which the constraint is met
+    Units are the canonical ones of all trials `[N, P]`.
+    """
 
-    @classmethod
-    def of(cls, space: SearchSpace, units: Units, constraint: Constraint) -> ConstraintModel:
-        """Return the model of a violated constraint, of trials at canonical units `[N, P]`."""
-        targets, boundary = targets_of(constraint)
+    def __init__(self, space: SearchSpace, units: Units, constraint: Constraint) -> None:
+        targets, self._boundary = targets_of(constraint)
         features = process_features(space, units[constraint.trials])
         processes, weights = network_for(space)(features[None], targets[None])
-        return cls(Conditioned(targets, *processes.likely(weights)), boundary)
+        self._model = Conditioned(targets, *processes.likely(weights))
 
     def log_weights(self, features: torch.Tensor) -> Array:
         """Return the logarithm of the probability `[C]`, of features `[C, D]`."""
-        return self.conditioned.log_mean(
+        return self._model.log_mean(
             features,
-            lambda means, variances: log_ndtr((means - self.boundary) / np.sqrt(variances)),
+            lambda means, variances: log_ndtr((means - self._boundary) / np.sqrt(variances)),
         )
 
     def with_derivatives(self, features: Array) -> tuple[Array, Array]:
         """Return `log_weights` of features `[C, D]`, and its derivatives `[C, D]`."""
-        means, variances, derivatives = self.conditioned.differentiable(features)
+        means, variances, derivatives = self._model.differentiable(features)
         deviations = np.sqrt(variances)
-        margins = (means - self.boundary) / deviations
+        margins = (means - self._boundary) / deviations
         logs = log_ndtr(margins)
         # The slope of ln Φ is φ / Φ.
         slopes = np.exp(-0.5 * np.square(margins) - logs) / math.sqrt(2.0 * math.pi)
-        total, shares = logsumexp_and_shares(logs + self.conditioned.log_weights.numpy())
+        total, shares = logsumexp_and_shares(logs + self._model.log_weights.numpy())
         by_margin = shares * slopes / deviations
         return total, derivatives(by_margin, -0.5 * margins * by_margin / deviations)
 

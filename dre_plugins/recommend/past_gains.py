@@ -20,10 +20,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 import torch
 
-from dre_plugins.recommend.ensemble.expectation import log_ranks
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import abbreviated
 from dre_plugins.recommend.lists import has_failed
+from dre_plugins.recommend.members import log_ranks
 from dre_plugins.recommend.prior import PastTask
 from dre_plugins.recommend.sketch import sketched
 from dre_plugins.recommend.universal_prior import Conditioned
@@ -55,7 +55,11 @@ class PastGains:
     def __init__(self, tasks: Sequence[PastTask], evidence: Evidence, reference: Units) -> None:
         self._space, self._reference = evidence.space, evidence.space.canonical(reference)
         self._n_ended = evidence.n_ended
-        self._parts = [_PastProcesses(task) for task in tasks]
+        self._tasks = [*tasks]
+        self._processes = [
+            _conditioned_on(task.features.tobytes(), task.values.tobytes(), task.ranks.tobytes())
+            for task in tasks
+        ]
         self._signs = np.ones((len(tasks), 1))  # -1: read with the opposite sign
         expected, misranked = self._predicted(evidence.units), np.zeros(len(tasks))
         if evidence.can_rank:
@@ -70,7 +74,8 @@ class PastGains:
         best = expected[:, tried].max(axis=1, keepdims=True, initial=-np.inf)
         weights = LARGEST_WEIGHT * (1.0 - (misranked / MAX_MISRANKED) ** 2).clip(0.0)
         counts = np.flatnonzero(weights).tolist()
-        self._parts = [self._parts[place] for place in counts]
+        self._tasks = [self._tasks[place] for place in counts]
+        self._processes = [self._processes[place] for place in counts]
         self._signs, self._best, self.weights = self._signs[counts], best[counts], weights[counts]
         # the last configurations, and what was expected of them: gains and the feature need both
         self._last: tuple[Units, Array] | None = None
@@ -85,7 +90,7 @@ class PastGains:
         """Return the names of the tasks that count, those of the largest weight first."""
         order = np.argsort(-self.weights, kind="stable")
         prefixes = np.where(self._signs[:, 0] < 0.0, "reversed ", "").tolist()
-        names = [prefixes[place] + self._parts[place].task.name for place in order]
+        names = [prefixes[place] + self._tasks[place].name for place in order]
         return abbreviated(names) or None
 
     @property
@@ -94,8 +99,8 @@ class PastGains:
 
         Parameters that a task does not know have the median of those that know them.
         """
-        signs = zip(self._parts, self._signs[:, 0], strict=True)
-        of_tasks = [part.task.best for part, sign in signs if sign > 0.0]
+        signs = zip(self._tasks, self._signs[:, 0], strict=True)
+        of_tasks = [task.best for task, sign in signs if sign > 0.0]
         if not of_tasks:
             return np.empty((0, self._space.n_parameters))
         best = np.concatenate(of_tasks)
@@ -140,7 +145,11 @@ class PastGains:
     @torch.inference_mode()
     def _predicted(self, units: Units) -> Array:
         features = self._space.features(units)
-        return self._signs * np.stack([part.expected(features) for part in self._parts])
+        expected = [
+            processes.expected(_read(features[:, task.columns])).numpy()
+            for task, processes in zip(self._tasks, self._processes, strict=True)
+        ]
+        return np.asarray(self._signs * np.stack(expected))
 
     @torch.inference_mode()
     def at(self, units: Units) -> Array:
@@ -154,9 +163,9 @@ class PastGains:
             gains = (self.expected(units) - self._best).clip(0.0)
         else:
             gains = self.expected(units) - self._of_reference.min(axis=1, keepdims=True)
-        if self._models_failures and any(len(part.task.failed) for part in self._parts):
+        if self._models_failures and any(len(task.failed) for task in self._tasks):
             features = self._space.features(units)
-            gains = gains * np.stack([part.success(features) for part in self._parts])
+            gains = gains * np.stack([chance_of_success(task, features) for task in self._tasks])
         return np.asarray(self.weights @ gains)
 
     def mean_with(self, log_improvements: Array, units: Units) -> Array:
@@ -172,33 +181,24 @@ class PastGains:
         return np.asarray(total - math.log(of_study + of_past))
 
 
-class _PastProcesses:
-    """Hold the processes of the universal prior for the trials of a past task."""
+def chance_of_success(task: PastTask, features: Features) -> Array:
+    """Return how likely success is for a past task, at features of the study's space, `[C]`.
 
-    def __init__(self, task: PastTask) -> None:
-        self.task = task
-        read, values, ranks = task.features, task.values, task.ranks
-        self._values = _conditioned_on(read.tobytes(), values.tobytes(), ranks.tobytes())
-        if len(task.failed):
-            succeeded = (~task.failed).astype(np.float64).tobytes()
-            self._successes = _conditioned_on(task.ended.tobytes(), succeeded, succeeded)
+    Features are `[C, D]`.
+    """
+    failed = task.failed
+    if not len(failed):
+        return np.ones(len(features))
+    succeeded = (~failed).astype(np.float64).tobytes()
+    processes = _conditioned_on(task.ended.tobytes(), succeeded, succeeded)
+    targets = processes.targets.numpy()  # one for failed trials, one for others
+    least, most = targets[failed][0], targets[~failed][0]
+    expected = processes.expected(_read(features[:, task.columns])).numpy()
+    return np.asarray(((expected - least) / (most - least)).clip(0.0, 1.0))
 
-    def expected(self, features: Features) -> Array:
-        """Return the expected targets at features of the study's space `[C, D]`, `[C]`."""
-        return self._values.expected(self._read(features)).numpy()
 
-    def success(self, features: Features) -> Array:
-        """Return the probability of success at features of the study's space `[C, D]`, `[C]`."""
-        failed = self.task.failed
-        if not len(failed):
-            return np.ones(len(features))
-        targets = self._successes.targets.numpy()  # one for failed trials, one for others
-        least, most = targets[failed][0], targets[~failed][0]
-        expected = self._successes.expected(self._read(features)).numpy()
-        return np.asarray(((expected - least) / (most - least)).clip(0.0, 1.0))
-
-    def _read(self, features: Features) -> torch.Tensor:
-        return torch.from_numpy(sketched(features[:, self.task.columns])).double()
+def _read(features: Features) -> torch.Tensor:
+    return torch.from_numpy(sketched(features)).double()
 
 
 # By content, as tasks are expressed in the search space anew for each suggestion of Optuna.

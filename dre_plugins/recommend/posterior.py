@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend.imputation import joint_list, largest_of
-from dre_plugins.recommend.requests import Request
+from dre_plugins.recommend.lists import joint_list, largest_of
+from dre_plugins.recommend.schedule import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Observed, Trial
 from dre_plugins.recommend.universal_prior import Conditioned, network_for, process_features

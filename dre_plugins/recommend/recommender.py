@@ -15,6 +15,7 @@ import numpy as np
 
 from dre_plugins.engine.settings import get_preset, require
 from dre_plugins.recommend import schedule
+from dre_plugins.recommend.batch import Batch
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
@@ -31,9 +32,8 @@ from dre_plugins.recommend.prior import (
     check_turns,
     checked,
 )
-from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed, portfolio_trials
-from dre_plugins.recommend.requests import Batch, Choice, Request, stream
-from dre_plugins.recommend.schedule import Turn, TurnRules
+from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed
+from dre_plugins.recommend.schedule import Choice, TurnRules, stream
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Mask, Units, is_integer
@@ -41,8 +41,7 @@ from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
-    from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
-    from dre_plugins.recommend.surrogates import Surrogates
+    from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 
 LOGGER = logging.getLogger("dre_plugins")
 
@@ -113,7 +112,7 @@ class Recommender:
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
         preset = self.settings.preset
         has_turns = get_preset(preset).universal_turns
-        self._rules = TurnRules(
+        self._turns = TurnRules(
             n_startup_trials=self.settings.n_startup_trials,
             has_prior=bool(self._priors),
             has_past_tasks=bool(self._past_tasks),
@@ -190,22 +189,15 @@ class Recommender:
         suggestions: list[Suggestion] = []
         for first in range(index, index + count, N_TOGETHER):
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
-            evidence = self._evidence([*history, *pending], first)
-            numbers = range(first, min(first + N_TOGETHER, index + count))
-            portfolio = self._portfolio_trials(evidence, numbers)
-            batch = Batch(
-                evidence,
-                numbers,
-                rule,
-                fixed_units,
-                self.seed,
-                candidates,
-                is_whole,
-                is_evaluated,
+            batch = self._batch(
+                [*history, *pending],
+                range(first, min(first + N_TOGETHER, index + count)),
+                rule=rule,
+                fixed=fixed_units,
+                candidates=candidates,
+                is_whole=is_whole,
+                is_evaluated=is_evaluated,
                 shares_fit=bool(suggestions),
-                may_repeat=self.settings.allow_duplicates,
-                portfolio=portfolio,
-                learner=self._portfolio.learner if portfolio and self._portfolio else "",
             )
             for number, choice in zip(batch.numbers, self._choices(batch), strict=True):
                 units = choice.units
@@ -220,7 +212,7 @@ class Recommender:
 
     def ensemble(
         self, history: Sequence[Trial], *, index: int, candidates: Units | None = None
-    ) -> FittedEnsemble:
+    ) -> EnsembleProposer:
         """Return the ensemble as it would be fitted for a suggestion, for plots.
 
         Use it within `engine.runtime.isolated`, which protects the user's torch settings.
@@ -234,12 +226,50 @@ class Recommender:
             ValueError: See `suggest`.
             FittingError: If the fit diverged.
         """
-        numbers = range(index, index + 1)
-        evidence, free = self._evidence(history, index), self._fixed_units({})
-        batch = Batch(evidence, numbers, self.rule, free, self.seed, candidates)
-        return self._surrogates(batch, self.settings.device).fitted_ensemble()
+        from dre_plugins.recommend.proposers.ensemble import EnsembleProposer  # imports torch
+
+        numbers, free = range(index, index + 1), self._fixed_units({})
+        batch = self._batch(history, numbers, rule=self.rule, fixed=free, candidates=candidates)
+        return EnsembleProposer(batch)
 
     # ---- from a batch to choices
+
+    def _batch(self, history: Sequence[Trial], numbers: range, **given: Any) -> Batch:
+        """Return what is read for the suggestions of some numbers, `given` is of `Batch`."""
+        n, n_priors, first = n_objectives(history), len(self._priors), numbers[0]
+        is_for = n_priors <= 1 or n in (0, n_priors)
+        require(
+            is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"
+        )
+        evidence = Evidence.of(
+            self.space,
+            history,
+            weights=draw_weights(
+                max(n, n_priors, 1), stream("objective-weights", self.seed, first)
+            ),
+            failed=self.settings.failed,
+            max_history=self.settings.max_history,
+        )
+        return Batch(
+            evidence,
+            numbers,
+            seed=self.seed,
+            settings=self.settings,
+            turns=self._turns,
+            priors=self._priors,
+            past_tasks=self._past_tasks if schedule.uses_past_tasks(first, self._turns) else (),
+            universal=self._universal,
+            portfolio=self._start_up_portfolio(evidence),
+            **given,
+        )
+
+    def _start_up_portfolio(self, evidence: Evidence) -> Portfolio | None:
+        """Return the portfolio of a recognised learner while there are start-up suggestions."""
+        if schedule.is_ensemble_ready(evidence, self._turns) or self._portfolio is None:
+            return None
+        # One that breaks the rule is never tried, and would keep its place before the others.
+        allowed = [self.rule.may_hold(units) for units in self._portfolio.units]
+        return replace(self._portfolio, units=self._portfolio.units[allowed])
 
     def _choices(self, batch: Batch) -> list[Choice]:
         """Return the choices of a batch, space-filling ones if the surrogate failed.
@@ -250,61 +280,29 @@ class Recommender:
         device was another one, otherwise with space-filling points.
         """
         self._count_skipped_turns(batch)
-        if not schedule.asks_model(batch.numbers, batch.evidence, self._rules):
-            return self._space_filling(batch, "random")
+        if not schedule.asks_model(batch.numbers, batch.evidence, batch.turns):
+            return SpaceFilling(batch).choices("random")
         for device in dict.fromkeys((self.settings.device, "cpu")):
             try:
-                surrogates = self._surrogates(batch, device)
-                choices = surrogates.choices()
-                if surrogates.inputs.contradicts_past_tasks:
+                with _IMPORTING:
+                    if "torch" not in sys.modules:
+                        self._logger.info(
+                            "Importing torch for the first model, which takes some seconds."
+                        )
+                    from dre_plugins.recommend import surrogates  # imports torch
+
+                batch = replace(batch, settings=replace(self.settings, device=device))
+                choices = surrogates.choices_of(batch)
+                if batch.past_tasks and batch.past_gains is None:
                     self.stats["past_contradicted"] += len(batch.numbers)
                 return choices
             except Exception as error:
                 if is_interruption(error):
                     raise
                 self._count_failure(error, device)
-        return self._space_filling(batch, "fallback")
+        return SpaceFilling(batch).choices("fallback")
 
-    def _surrogates(self, batch: Batch, device: str) -> Surrogates:
-        with _IMPORTING:
-            if "torch" not in sys.modules:
-                self._logger.info("Importing torch for the first model, which takes some seconds.")
-            from dre_plugins.recommend.inputs import ModelInputs  # imports torch
-            from dre_plugins.recommend.surrogates import Surrogates
-
-        settings = replace(self.settings, device=device)
-        uses_past_tasks = schedule.uses_past_tasks(batch.numbers[0], self._rules)
-        past_tasks = self._past_tasks if uses_past_tasks else ()
-        inputs = ModelInputs(batch, settings, self._priors, past_tasks, self._universal)
-        return Surrogates(inputs, self._rules)
-
-    def _space_filling(self, batch: Batch, turn: Turn) -> list[Choice]:
-        filling = SpaceFilling(batch)
-        seen = batch.seen()
-        choices = []
-        for number in batch.numbers:
-            choice = filling.propose(Request(number, turn, seen, batch.fixed))
-            choices.append(choice)
-            if not batch.may_repeat:
-                seen.include(self.space.canonical(choice.units[None]))
-        return choices
-
-    # ---- evidence, fixed values, portfolio
-
-    def _evidence(self, history: Sequence[Trial], index: int) -> Evidence:
-        n, n_priors = n_objectives(history), len(self._priors)
-        is_for = n_priors <= 1 or n in (0, n_priors)
-        require(
-            is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"
-        )
-        rng = stream("objective-weights", self.seed, index)
-        return Evidence.of(
-            self.space,
-            history,
-            weights=draw_weights(max(n, n_priors, 1), rng),
-            failed=self.settings.failed,
-            max_history=self.settings.max_history,
-        )
+    # ---- fixed values
 
     def _fixed_units(self, fixed: Mapping[str, Any]) -> Units:
         """Return the coordinates `[P]` of fixed values, NaN for parameters that are free."""
@@ -332,14 +330,6 @@ class Recommender:
             return self.rule
         narrowed = self.rule.requiring(fixed)
         return narrowed if narrowed.may_hold(fixed_units) else self.rule
-
-    def _portfolio_trials(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
-        """Return a recognised learner's portfolio by the numbers of start-up suggestions."""
-        if schedule.is_ensemble_ready(evidence, self._rules) or self._portfolio is None:
-            return {}
-        # One that breaks the rule is never tried, and would keep its place before the others.
-        members = [units for units in self._portfolio.units if self.rule.may_hold(units)]
-        return portfolio_trials(members, evidence.units, numbers)
 
     # ---- counters and messages
 
@@ -369,7 +359,7 @@ class Recommender:
         """Count the turns that the universal prior misses by the preset; log the first one."""
         if not self._skips_turns:
             return
-        with_turns = replace(self._rules, is_universal=True)
+        with_turns = replace(self._turns, is_universal=True)
         n_due = sum(
             schedule.has_universal_turn(n, batch.evidence, with_turns) for n in batch.numbers
         )

@@ -1,42 +1,25 @@
-"""Who proposes a suggestion.
+"""Who proposes a suggestion, what a proposer is asked, and what it answers.
 
 `proposer_for` is a pure function of the number of the suggestion, the trials (`Evidence`) and the
-user's choices (`TurnRules`). The first row that applies decides:
-
-===================  ============================================================================
-proposer             when
-===================  ============================================================================
-``universal-prior``  Once 3 trials have ended (10 beside a trained prior, 2 with past studies):
-                     odd numbers, and all below 20 without a trained prior.
-``past-studies``     With past studies, until then: numbers 0 and 1, and even ones below 20.
-``random``           Until 10 trials have ended and values differ; never with a trained prior.
-                     Points of the study's Sobol sequence, the first of which are drawn towards
-                     the middle of ranges around 0 and of one that most numbers share
-                     (`space.candidates.start_up_point`); with a recognised learner, three of
-                     four are from its portfolio.
-``contrast``         With a trained prior, while fewer contrasts than are due have tested it: a
-                     space-filling point.
-``prior``            With a trained prior, until a trial has ended with a value.
-``exploration``      Without the universal prior, numbers 2, 5, 8, … if 8 or more trials have not
-                     improved on the incumbent: the ensemble's choice far from all trials.
-``model``            Otherwise: the ensemble's choice.
-===================  ============================================================================
+user's choices (`TurnRules`). The page docs/guide/method.md has it as a table, which a test
+compares with the function: `tests/docs/test_schedule_table.py`.
 
 Below number 20, the universal prior adds what past studies expect to gain (`past_gains`), and
 while 3 to 11 trials have ended, it reads what they expect. If all of them order the trials
-otherwise, suggestions are as without them.
-
-If `n_startup_trials` is given, it replaces the 10, the 3 and the 2, and both models take turns
-from there on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch
-(`branches`), whoever proposes them.
+otherwise, suggestions are as without them. In a conditional space a suggestion may be restricted
+to a branch (`branches`), whoever proposes it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias, get_args
+
+import numpy as np
 
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.space.base import Array
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.space.base import Array, Units
+from dre_plugins.space.seen import Seen
 
 Turn: TypeAlias = Literal[
     "random",
@@ -47,6 +30,9 @@ Turn: TypeAlias = Literal[
     "universal-prior",
     "past-studies",
     "fallback",
+]
+Purpose: TypeAlias = Literal[
+    "objective-weights", "space-filling", "ensemble", "universal-prior", "past-studies"
 ]
 
 # Trials that must have ended before an ensemble with random initial weights proposes.
@@ -62,8 +48,6 @@ N_PAST_STARTUP_TRIALS = 2
 PAST_FEATURE_TRIALS = range(3, 12)
 # A trained prior is better than the universal one until then (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10
-# In turns, one of this many suggestions comes from the universal prior.
-UNIVERSAL_EVERY = 2
 # The last half of this many consecutive suggestions, one of each proposer, may be restricted to a
 # branch of a conditional space; the other half follows the acquisition, whatever the choices.
 BRANCH_PERIOD = 4
@@ -115,12 +99,6 @@ class TurnRules:
             return self.n_startup_trials
         return N_PAST_STARTUP_TRIALS if self.has_past_tasks else N_UNIVERSAL_STARTUP_TRIALS
 
-    @property
-    def n_before_turns(self) -> int:
-        """Return the number of the first suggestion at which the two models take turns."""
-        takes_turns = self.has_prior or self.n_startup_trials is not None
-        return 0 if takes_turns else N_BEFORE_TURNS
-
 
 def proposer_for(
     index: int,
@@ -163,15 +141,10 @@ def is_ensemble_ready(evidence: Evidence, rules: TurnRules) -> bool:
 
 
 def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool:
-    """Return whether the universal prior proposes the suggestion with this number."""
+    """Return whether the universal prior proposes: odd numbers, or all while it is alone."""
     is_ready = evidence.n_ended >= rules.n_before_universal and evidence.can_rank
-    is_turn = is_universal_turn(index) or index < rules.n_before_turns
-    return rules.is_universal and is_ready and is_turn
-
-
-def is_universal_turn(index: int) -> bool:
-    """Return whether the number belongs to the universal prior when both models take turns."""
-    return index % UNIVERSAL_EVERY == UNIVERSAL_EVERY - 1
+    is_alone = not rules.has_prior and rules.n_startup_trials is None and index < N_BEFORE_TURNS
+    return rules.is_universal and is_ready and (is_alone or index % 2 == 1)
 
 
 def uses_past_tasks(index: int, rules: TurnRules) -> bool:
@@ -186,7 +159,7 @@ def reads_past_tasks(evidence: Evidence) -> bool:
 
 def has_past_turn(index: int, rules: TurnRules) -> bool:
     """Return whether past studies propose the suggestion, if the universal prior cannot yet."""
-    is_turn = index < N_PAST_STARTUP_TRIALS or not is_universal_turn(index)
+    is_turn = index < N_PAST_STARTUP_TRIALS or index % 2 == 0
     return is_turn and not rules.n_startup_trials and uses_past_tasks(index, rules)
 
 
@@ -218,3 +191,48 @@ def is_contrast_due(expected: Array, trust: float) -> bool:
     n_contrasts = int((expected > CONTRAST_SHARE).sum())
     n_due = sum(len(expected) >= due for due in CONTRASTS_DUE)
     return n_contrasts < (STARTUP_CONTRASTS if trust < DISTRUSTED else n_due)
+
+
+# ---- what a proposer is asked, and what it answers
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Hold what a proposer must know of one suggestion."""
+
+    index: int  # number of the suggestion
+    turn: Turn
+    seen: Seen  # not to be suggested again, unless nothing else is left
+    fixed: Units  # coordinates that are given `[P]`, NaN where they are free
+    # coordinates `[P]` of the branch that it must lie in, NaN elsewhere; None: anywhere
+    branch: Units | None = None
+    # earlier choices of the same fit, to keep away from `[T, P]`; None: each choice has a fit
+    taken: Units | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Hold a chosen candidate."""
+
+    units: Units  # coordinates `[P]`, NaN or anything for inactive parameters
+    is_new: bool  # whether the configuration was never evaluated
+    explanation: Explanation  # its turn and prediction
+
+
+class Proposer(Protocol):
+    """Describe what chooses configurations of a batch (for type checking; do not subclass)."""
+
+    def fantasize(self, pending: Units) -> None:
+        """Add pending trials `[U, P]` at their predicted outcomes, as fantasies."""
+
+    def propose(self, request: Request) -> Choice:
+        """Return the candidate of the largest acquisition."""
+
+
+def stream(purpose: Purpose, seed: int, index: int) -> np.random.Generator:
+    """Return a random generator for one purpose of one suggestion of a study.
+
+    It depends on nothing else, so a resumed study goes on as if it had never stopped.
+    """
+    key = (get_args(Purpose).index(purpose), index)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

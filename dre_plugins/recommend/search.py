@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from dre_plugins.engine.runtime import one_blas_thread
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.requests import Request
+from dre_plugins.recommend.schedule import Request
 from dre_plugins.space.base import Array, Features, Mask, Units
 from dre_plugins.space.candidates import sobol, with_fixed
 from dre_plugins.space.rules import Rule
@@ -155,15 +155,6 @@ class CandidateSearch:
             return self.rule.children(parents, N_CHILDREN, rng, fixed)
 
         return evolved(first, predict, acquisition, N_ROUNDS, N_PARENTS, children)
-
-    def refined(self, pool: CandidatePool, fixed: Units, acquisition: WithDerivatives) -> Units:
-        """Return the best candidates of a pool, moved along a gradient as far as valid `[C, P]`.
-
-        Fixed coordinates `[P]` stay. The predictions of the pool are acquisition values `[1, C]`.
-        """
-        order = np.argsort(-pool.predictions[0].numpy(), kind="stable")
-        start = pool.units[order[:N_REFINED]]
-        return self.rule.reached(start, along_gradient(self.space, start, fixed, acquisition))
 
     def far(self, elite: Units, observed: Units, rng: np.random.Generator) -> Units:
         """Return candidates `[C, P]` that are far from all trials `[N, P]`, for an exploration."""

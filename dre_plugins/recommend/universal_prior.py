@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from scipy.special import erfcx, ndtr
 
-from dre_plugins.recommend.imputation import largest_of
+from dre_plugins.recommend.lists import largest_of
 from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
 from dre_plugins.recommend.sketch import MAX_FEATURES, sketched
 from dre_plugins.space.base import Array, Units

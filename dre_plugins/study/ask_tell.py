@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints, checked_cost
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.prior import AUTO, GivenPrior, checked, yields_to_memory
@@ -24,6 +23,7 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Domain, is_integer
 from dre_plugins.space.rules import Rule, Valid
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study import configurations
 from dre_plugins.study.arguments import GivenMemory, memory_of_study, prior_from
 from dre_plugins.study.favourites import with_favourites
 from dre_plugins.study.kept_trials import KeptTrials, locked

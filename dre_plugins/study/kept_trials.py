@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.configurations import agree
 from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import non_dominated
@@ -27,6 +26,7 @@ from dre_plugins.recommend.trials import (
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.study.configurations import agree
 from dre_plugins.study.recommendation import Recommendation, recommended
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.imputation import largest_of
+from dre_plugins.recommend.lists import largest_of
 from dre_plugins.recommend.trials import Observed, number_of
 from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.rules import Rule

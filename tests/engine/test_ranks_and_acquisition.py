@@ -19,7 +19,7 @@ def test_ranks_in_a_table_are_average_ranks() -> None:
     torch.testing.assert_close(ranks_against(scores, scores).float(), expected)
 
 
-def test_rank_against_an_outside_reference() -> None:
+def test_ranks_against_an_outside_reference_stay_positive_and_ordered_beyond_it() -> None:
     reference = torch.tensor([[3.0, 1.0, 2.0]])
     scores = torch.tensor([[4.0, 2.5, 2.0, 0.0]])
     # Beyond the best by (4 - 3), in units of its lead over the last one, (3 - 1).
@@ -27,9 +27,6 @@ def test_rank_against_an_outside_reference() -> None:
     torch.testing.assert_close(
         ranks_against(scores, reference), torch.tensor([[beyond, 1.5, 2.0, 3.5]])
     )
-
-
-def test_ranks_beyond_the_reference_stay_positive_and_ordered() -> None:
     reference = torch.zeros(1, 20)
     ranks = ranks_against(torch.tensor([[1e-30, 1e30, 0.0]]), reference)
     assert (ranks > 0).all() and ranks[0, 1] <= ranks[0, 0] < ranks[0, 2]

@@ -154,6 +154,12 @@ def test_precision_returns_when_the_last_has_left() -> None:
                 assert torch.get_float32_matmul_precision() == "highest"
             assert torch.get_float32_matmul_precision() == "highest"
         assert torch.get_float32_matmul_precision() == "medium"
+        # One that is set meanwhile changes nothing, and returns.
+        torch.set_float32_matmul_precision("highest")
+        with inside_elsewhere():
+            torch.set_float32_matmul_precision("medium")
+            with isolated():
+                assert torch.get_float32_matmul_precision() == "highest"
 
 
 @contextmanager
@@ -220,12 +226,3 @@ def test_an_alarm_at_any_moment_leaves_no_setting_behind(state, block) -> None:
                 sys.setprofile(None)
             assert torch.get_num_threads() == n_threads
     assert moment > 10
-
-
-def test_a_precision_that_is_set_meanwhile_changes_nothing_and_returns() -> None:
-    with precision("medium"):
-        torch.set_float32_matmul_precision("highest")
-        with inside_elsewhere():
-            torch.set_float32_matmul_precision("medium")
-            with isolated():
-                assert torch.get_float32_matmul_precision() == "highest"

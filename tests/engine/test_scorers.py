@@ -75,15 +75,8 @@ def test_context_is_a_mean_over_the_support_only() -> None:
     swapped = [1, 0, 2, 3, 4]
     torch.testing.assert_close(masked, context(x[:, :, swapped], y[:, :, swapped], support))
     assert not torch.allclose(masked, context(x, y + 1.0, support))
-
-
-def test_an_empty_support_has_a_finite_context() -> None:
-    settings = ScorerSettings(n_members=2, context=ContextSettings())
-    parameters = make(settings)
-    nothing = torch.zeros(1, 1, 1, dtype=torch.bool)
-    z = context_vectors(parameters, torch.zeros(1, 1, 1, 3), torch.zeros(1, 1, 1), nothing, "relu")
-    assert z.shape == (1, 1, 16)
-    assert torch.isfinite(z).all()
+    of_nothing = context(0.0 * x, 0.0 * y, torch.zeros_like(support))
+    assert of_nothing.shape == (1, 1, 4) and torch.isfinite(of_nothing).all()
 
 
 def test_members_and_lists_do_not_mix() -> None:

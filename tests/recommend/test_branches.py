@@ -9,8 +9,7 @@ import torch
 from dre_plugins.recommend import surrogates
 from dre_plugins.recommend.branches import branch_to_try, is_within
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.requests import Request
-from dre_plugins.recommend.schedule import is_branch_turn
+from dre_plugins.recommend.schedule import Request, is_branch_turn
 from dre_plugins.recommend.search import CandidatePool, CandidateSearch
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
@@ -66,9 +65,10 @@ def chosen(history: list[Trial], space: SearchSpace = FLAT) -> dict[str, object]
     }
 
 
-def test_a_branch_without_trials_comes_first() -> None:
+def test_a_branch_without_trials_comes_first_if_there_are_branches() -> None:
     history = [svm(1.0), svm(2.0), ended("forest", 0.0)]
     assert chosen(history) == {"model": "net"}
+    assert chosen([Trial({"x": 0.5, "kind": "a"}, TrialState.COMPLETE, 1.0)] * 9, PLAIN) == {}
 
 
 def test_half_of_the_suggestions_are_free(monkeypatch) -> None:
@@ -80,23 +80,14 @@ def test_half_of_the_suggestions_are_free(monkeypatch) -> None:
     assert free.source == "model"
 
 
-def test_a_space_without_conditions_has_no_branches() -> None:
-    history = [Trial({"x": 0.5, "kind": "a"}, TrialState.COMPLETE, 1.0)] * 9
-    units = PLAIN.to_units([trial.configuration for trial in history])
-    assert branch_to_try(PLAIN, history, units, Rule(PLAIN, None).may_hold) is None
-
-
 def test_a_branch_is_beaten_when_its_last_trials_did_not_improve_it() -> None:
     leading = [svm(10.0)] * 10
     beaten = [ended("forest", 1.0)] * 6  # of 22 trials, five that do not improve it are enough
     assert chosen([*leading, *beaten, *[net(2.0)] * 6]) == {}
     improving = [ended("forest", float(value)) for value in range(6)]
     assert chosen([*leading, *improving, *[net(2.0)] * 6]) == {"model": "forest"}
-
-
-def test_a_branch_as_good_as_the_leading_one_is_not_beaten() -> None:
-    history = [*[svm(1.0)] * 12, *[ended("forest", 1.0)] * 6, *[net(0.0)] * 6]
-    assert chosen(history) == {"model": "forest"}
+    as_good = [*[svm(1.0)] * 12, *[ended("forest", 1.0)] * 6, *[net(0.0)] * 6]
+    assert chosen(as_good) == {"model": "forest"}
 
 
 def test_the_beaten_are_tried_again_ever_more_rarely() -> None:
@@ -122,11 +113,9 @@ def test_a_branch_that_fails_is_beaten_in_the_end() -> None:
 def test_a_branch_within_a_branch_is_led_to_by_all_its_parents() -> None:
     history = [*[svm(1.0)] * 3, *[ended("forest", 1.0)] * 3, *[net(9.0)] * 9]
     assert chosen(history, space=SPACE) == {"model": "net", "solver": "sgd"}
-
-
-def test_nothing_leads_into_a_branch_whose_parent_is_beaten() -> None:
-    history = [*[svm(10.0)] * 9, *[ended("forest", 1.0)] * 6, *[net(1.0)] * 6]
-    assert chosen(history, space=SPACE) == {}
+    # Nothing leads into a branch whose parent is beaten.
+    beaten = [*[svm(10.0)] * 9, *[ended("forest", 1.0)] * 6, *[net(1.0)] * 6]
+    assert chosen(beaten, space=SPACE) == {}
 
 
 def test_what_lies_within_a_branch() -> None:

@@ -34,9 +34,6 @@ def test_absent_and_not_a_number_are_both_unknown() -> None:
     assert constraint_states(history) == [MET, UNKNOWN, UNKNOWN, UNKNOWN]
     history = [trial(a=1.0), trial(a=1.0, b=math.nan), trial(b=-1.0)]
     assert constraint_states(history) == [VIOLATED, VIOLATED, UNKNOWN]
-
-
-def test_a_study_without_constraints_has_none_to_violate() -> None:
     assert constraint_states([trial(), trial(None)]) == [MET, MET]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dre_plugins.recommend.constraints import Constraint
+from dre_plugins.recommend.evidence import Constraint
 from dre_plugins.recommend.gain_weights import ConstraintModel, CostModel, GainWeights
 from dre_plugins.recommend.universal_prior import Conditioned, network_for
 from dre_plugins.space import Float, SearchSpace
@@ -82,7 +82,7 @@ def test_weights_of_gains() -> None:
     trials = np.random.default_rng(0).random((20, 4))
     rows = np.arange(20)
     limits = [Constraint(rows, trials[:, 0] - 0.6), Constraint(rows, 0.3 - trials[:, 1])]
-    models = [ConstraintModel.of(SPACE, trials, limit) for limit in limits]
+    models = [ConstraintModel(SPACE, trials, limit) for limit in limits]
     costs = CostModel(SPACE, trials, np.exp(3.0 * trials[:, 2]))
     features = candidates(trials)
     for weights in (GainWeights(SPACE, models, None), GainWeights(SPACE, (), costs)):

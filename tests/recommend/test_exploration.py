@@ -49,6 +49,9 @@ def test_far_is_what_half_of_the_space_is() -> None:
     far = far_half(torch.cat([spread, candidates]), len(spread), observed)
     # The median distance of the spread points is .4: to the right of .5 all are as far.
     assert far.tolist() == [x > 0.5 for x in spread[:, 0]] + [False, False, True, True]
+    # Something is always far.
+    corners = torch.tensor([[1.0], [1.0], [0.0]])
+    assert far_half(corners, 2, torch.zeros(1, 1)).tolist() == [True, True, False]
 
 
 def test_far_from_many_trials_is_far_from_the_nearest() -> None:
@@ -57,11 +60,6 @@ def test_far_from_many_trials_is_far_from_the_nearest() -> None:
     far = far_half(spread, len(spread), observed)
     # A distance of .2 is the median.
     assert far[21:70].all() and not far[:20].any() and not far[71:].any()
-
-
-def test_something_is_always_far() -> None:
-    candidates = torch.tensor([[1.0], [1.0], [0.0]])
-    assert far_half(candidates, 2, torch.zeros(1, 1)).tolist() == [True, True, False]
 
 
 def test_only_spread_points_say_what_is_far_if_a_rule_refuses_many() -> None:
@@ -107,7 +105,7 @@ def test_what_still_runs_is_no_stagnation() -> None:
     assert suggestion.source == "model"
 
 
-def test_finite_spaces_do_not_explore() -> None:
+def test_finite_spaces_and_given_values_leave_no_room_to_explore() -> None:
     table = SearchSpace({"branch": Categorical(tuple("abcdefghijklmnopqrst"))})
     history = [
         Trial({"branch": name}, TrialState.COMPLETE, -float(row))
@@ -115,8 +113,5 @@ def test_finite_spaces_do_not_explore() -> None:
     ]
     made = suggestions(history, range(EVERY), table)
     assert {suggestion.source for suggestion in made} == {"model"}
-
-
-def test_given_values_leave_no_room_to_explore() -> None:
     (given,) = suggestions(settled(12), [EVERY - 1], fixed={"branch": "a"})
     assert given.source == "model" and given.configuration["branch"] == "a"

@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.batch import Batch
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.proposers.hypervolume import SOFTNESS, Gain
 from dre_plugins.recommend.proposers.universal import UniversalProposer
-from dre_plugins.recommend.requests import Batch
 from dre_plugins.space import Categorical, Float, SearchSpace
 from dre_plugins.space.rules import Rule
 
@@ -84,8 +83,8 @@ def test_gains_are_what_a_point_adds_to_the_front() -> None:
 def test_samples_have_means_and_deviations_of_the_mixtures() -> None:
     evidence = Evidence.of(PLANE, history_of(12), weights=np.array([0.5, 0.5]))
     rng, free = np.random.default_rng(0), np.full(2, np.nan)
-    batch = Batch(evidence, range(1), Rule(PLANE, None), free, seed=0)
-    proposer = UniversalProposer(ModelInputs(batch, RecommenderSettings()), rng)
+    batch = Batch(evidence, range(1), Rule(PLANE, None), free, 0, RecommenderSettings())
+    proposer = UniversalProposer(batch)
     units = rng.random((200, 2))
     features = torch.from_numpy(PLANE.features(units)).double()
     samples = proposer._samples.of(proposer._objectives, features)

@@ -16,8 +16,8 @@ from dre_plugins.engine import FittingSettings
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.ensemble.mixture import JointMembers, Members, Mixture
 from dre_plugins.recommend.lists import TrialList
+from dre_plugins.recommend.members import JointMembers, Members, Mixture
 from dre_plugins.recommend.pareto import (
     BLOCK,
     draw_weights,
@@ -131,6 +131,8 @@ def test_the_first_suggestion_is_good_for_all_objectives_that_are_known() -> Non
     assert np.abs(first(0, 1) - [BEST_X, BEST_Y]).max() < 0.2
     assert abs(first(0, None)[0] - BEST_X) < 0.15
     assert abs(first(None, 1)[1] - BEST_Y) < 0.15
+    batch = recommender_of(0, 1).suggest((), 4, index=0)
+    assert len({suggestion.units.tobytes() for suggestion in batch}) == 4
 
 
 def test_priors_that_are_wrong_lose_their_credit() -> None:
@@ -144,11 +146,6 @@ def test_priors_that_are_wrong_lose_their_credit() -> None:
     late = np.array([list(trial.configuration.values()) for trial in trials[-8:]])
     assert np.abs(np.median(late, axis=0) - [BEST_X, BEST_Y]).max() < 0.2
     assert recommender.stats["fallbacks"] == 0
-
-
-def test_a_batch_believes_what_it_suggests() -> None:
-    suggestions = recommender_of(0, 1).suggest((), 4, index=0)
-    assert len({suggestion.units.tobytes() for suggestion in suggestions}) == 4
 
 
 def test_trials_of_other_numbers_of_objectives_are_refused() -> None:
@@ -255,9 +252,6 @@ def test_only_the_order_within_an_objective_counts() -> None:
     assert np.array_equal(
         scalarised(normalised_ranks(values), weights), scalarised(normalised_ranks(bent), weights)
     )
-
-
-def test_places_are_shares_and_ties_are_ties() -> None:
     places = normalised_ranks(np.array([[5.0, 0.0], [5.0, 1.0], [9.0, 2.0]]))
     assert places.tolist() == [[0.0, 0.0], [0.0, 0.5], [1.0, 1.0]]
     assert normalised_ranks(np.array([[5.0], [5.0]])).tolist() == [[0.0], [0.0]]
@@ -283,8 +277,5 @@ def test_several_objectives_become_one_value() -> None:
     assert scalarised[1].value > scalarised[0].value
     assert [trial.value for trial in scalarised[2:]] == [None, None, None]
     assert [trial.state for trial in scalarised] == [trial.state for trial in history]
-
-
-def test_one_objective_is_left_alone() -> None:
-    history = [Trial({}, TrialState.COMPLETE, 1.0), Trial({}, TrialState.RUNNING)]
-    assert scalarised_history(history, np.array([0.5, 0.5])) == history
+    single = [Trial({}, TrialState.COMPLETE, 1.0), Trial({}, TrialState.RUNNING)]
+    assert scalarised_history(single, np.array([0.5, 0.5])) == single

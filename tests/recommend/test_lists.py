@@ -13,10 +13,12 @@ from test_universal_proposer import QUICK, SETTINGS
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import Recommender
-from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
 from dre_plugins.recommend.lists import (
     FAILED_RANK,
     dense_ranks,
+    imputed_values,
+    joint_list,
+    joint_ranks,
     rank_fantasies,
     repetition_keys,
     subsample,
@@ -65,11 +67,8 @@ def test_failures_are_tied_below_all_that_succeeded() -> None:
     assert found == {0: 0.0, 4: 1.0, **dict.fromkeys((1, 2, 3), FAILED_RANK)}
     (ignoring,) = lists_of(history, failed="ignore")
     assert ignoring.trials.tolist() == [0, 4]
-
-
-def test_nothing_to_rank_gives_no_list() -> None:
-    assert lists_of([]) == []
-    assert lists_of([Trial({}, TrialState.RUNNING)]) == []
+    # Nothing to rank gives no list.
+    assert lists_of([]) == lists_of([Trial({}, TrialState.RUNNING)]) == []
     assert lists_of([Trial({}, TrialState.FAILED)], failed="ignore") == []
 
 
@@ -112,9 +111,7 @@ def test_believed_trials_take_the_place_the_surrogate_predicts() -> None:
         np.array([FAILED_RANK, FAILED_RANK]), np.array([1.0, 2.0]), np.array([9.0])
     )
     assert failures.tolist() == [1, 1, 0]
-
-
-def test_beliefs_one_after_the_other_keep_their_order() -> None:
+    # Beliefs one after the other keep their order.
     ranks, predicted = np.array([0.0, 1.0]), np.array([20.0, 10.0])
     for better_and_better in (9.0, 8.0, 7.0):
         ranks = rank_fantasies(ranks, predicted, np.array([better_and_better]))
@@ -137,20 +134,21 @@ def values(pairs: list[tuple[bytes, float]]) -> list[float | None]:
     return [trial.value for trial in without_noise(history, [key for key, _ in pairs])]
 
 
-def test_repetitions_get_their_mean_and_near_ties_are_ties() -> None:
+@pytest.mark.parametrize("scale", [1.0, 2.0**1000, 2.0**-1000])
+def test_repetitions_get_their_mean_and_near_ties_are_ties(scale: float) -> None:
     pairs = [(b"a", 1.0), (b"a", 3.0), (b"b", 5.0), (b"b", 7.0), (b"c", 9.0), (b"c", 11.0)]
+
+    def levelled(*last: float) -> list[float]:
+        found = values(
+            [(key, scale * value) for key, value in [*pairs, *((b"d", v) for v in last)]]
+        )
+        return [value / scale for value in found]
+
     # The noise is sqrt(2), so that means must differ by sqrt(2): all of these do.
-    assert values(pairs) == [2.0, 2.0, 6.0, 6.0, 10.0, 10.0]
+    assert levelled() == [2.0, 2.0, 6.0, 6.0, 10.0, 10.0]
     # A single trial next to a mean of two needs more.
-    assert values([*pairs, (b"d", 7.5)]) == [2.0, 2.0, 6.0, 6.0, 10.0, 10.0, 6.0]
-    assert values([*pairs, (b"d", 7.8)]) == [2.0, 2.0, 6.0, 6.0, 10.0, 10.0, 7.8]
-
-
-@pytest.mark.parametrize("scale", [2.0**1000, 2.0**-1000])
-def test_noise_of_any_size(scale: float) -> None:
-    pairs = [(b"a", 1.0), (b"a", 3.0), (b"b", 5.0), (b"b", 7.0), (b"c", 9.0), (b"c", 11.0)]
-    scaled = [(key, scale * value) for key, value in [*pairs, (b"d", 7.5)]]
-    assert values(scaled) == [scale * value for value in [2.0, 2.0, 6.0, 6.0, 10.0, 10.0, 6.0]]
+    assert levelled(7.5)[6] == 6.0 and levelled(7.8)[6] == 7.8
+    assert levelled(7.5)[:6] == levelled(7.8)[:6] == levelled()
 
 
 def test_repetitions_at_both_ends_of_the_floats_are_all_noise() -> None:
@@ -193,10 +191,6 @@ def order(*history: Trial) -> list[int]:
     return sorted(placed, key=lambda i: found[i])
 
 
-def test_complete_trials_are_in_the_order_of_their_values() -> None:
-    assert joint_ranks([complete(3.0), complete(1.0), complete(3.0)]).tolist() == [1.0, 0.0, 1.0]
-
-
 def test_a_pruned_trial_stands_above_those_that_it_beat_at_its_last_step() -> None:
     a, b, c = complete(1.0, s1=0.1), complete(2.0, s1=0.2), complete(3.0, s1=0.3)
     assert order(a, b, c, pruned(s1=0.25)) == [0, 1, 3, 2]
@@ -208,10 +202,7 @@ def test_a_pruned_trial_stands_above_those_that_it_beat_at_its_last_step() -> No
     assert order(a, b, complete(3.0, s1=0.3, s2=math.nan), further_than_all) == [0, 1, 3, 2]
     own_steps = [pruned(**{"s0": -n, f"s{n}": -n}) for n in range(1, 999)]
     assert order(complete(1.0, s0=1.0, s999=1.0), *own_steps) == [*range(998, -1, -1)]
-
-
-def test_how_many_it_beat_counts_and_not_which() -> None:
-    """Where learning curves cross, the place depends on the number of trials that are beaten."""
+    # Where learning curves cross, it depends on how many trials are beaten, not on which.
     assert order(complete(1.0, s1=0.9), complete(2.0, s1=0.1), pruned(s1=0.5)) == [0, 2, 1]
 
 
@@ -227,7 +218,8 @@ def test_those_of_a_later_step_are_placed_first() -> None:
     assert order(*history) == [4, 5, 0, 2, 3, 1]
 
 
-def test_equal_reports_share_a_place() -> None:
+def test_equal_values_and_equal_reports_share_a_place() -> None:
+    assert joint_ranks([complete(3.0), complete(1.0), complete(3.0)]).tolist() == [1.0, 0.0, 1.0]
     found = joint_ranks([complete(1.0, s1=1.0), pruned(s1=0.5), pruned(s1=0.5)])
     assert found[1] == found[2] < found[0]
 
@@ -275,10 +267,11 @@ def test_without_pruned_trials_it_is_the_list_of_final_values() -> None:
 # --------------------------------------------------------------------------------------- values
 
 
-def test_values_lie_between_those_around_them() -> None:
+def test_values_lie_between_those_around_them_if_any_trial_is_complete() -> None:
     history = [complete(1.0, s1=0.1), complete(2.0, s1=0.2)]
     history += [pruned(s1=report) for report in (0.15, 0.0, 9.0)]
     assert imputed_values(history, joint_ranks(history)).tolist() == [1.0, 2.0, 1.5, 1.0, 2.0]
+    assert np.isnan(imputed_values(history[2:], joint_ranks(history[2:]))).all()
 
 
 @pytest.mark.parametrize("extreme", [math.inf, -math.inf, 1.7e308, -1.7e308])
@@ -287,11 +280,6 @@ def test_extreme_values_are_survived(extreme) -> None:
     history += [complete(-extreme, s1=0.3), pruned(s1=0.25)]
     found = imputed_values(history, joint_ranks(history))
     assert np.isfinite(found[[2, 4]]).all() and found[0] == extreme
-
-
-def test_without_complete_trials_there_are_no_values() -> None:
-    history = [pruned(s1=0.1), pruned(s1=0.2)]
-    assert np.isnan(imputed_values(history, joint_ranks(history))).all()
 
 
 # --------------------------------------------------------------------------------- who reads them

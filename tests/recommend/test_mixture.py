@@ -10,8 +10,8 @@ from scipy.stats import spearmanr
 
 from dre_plugins.engine import FittingSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.ensemble.mixture import Members, Mixture
 from dre_plugins.recommend.lists import TrialList
+from dre_plugins.recommend.members import Members, Mixture
 
 FITTING = FittingSettings(n_steps=80, learning_rate=0.03)
 
@@ -50,13 +50,9 @@ def test_a_mixture_is_the_ranks_of_its_parts_one_below_the_other() -> None:
     assert ranks.shape == (6, 20)
     separate = [Mixture([member], reference).ranks(units) for member in parts]
     assert torch.equal(ranks, torch.cat(separate))
-
-
-def test_reference_points_have_the_ranks_of_a_table() -> None:
-    reference = points(30)
-    ranks = Mixture([part(), part(first_column)], reference).ranks(reference)
-    expected = torch.arange(1.0, 31.0).expand(4, -1)
-    torch.testing.assert_close(ranks.sort(dim=1).values, expected)
+    # Reference points have the ranks of a table.
+    of_table = Mixture(parts, reference).ranks(reference).sort(dim=1).values
+    torch.testing.assert_close(of_table, torch.arange(1.0, 65.0).expand(6, -1))
 
 
 def test_parts_whose_scores_are_of_other_magnitudes_are_comparable() -> None:
@@ -81,11 +77,6 @@ def test_every_part_is_fitted_to_the_features_that_it_reads() -> None:
     assert abs(agreement(ranks[2:], unseen[:, 1])) < 0.4
 
 
-def test_a_part_without_lists_stays_as_it_is() -> None:
-    unfitted = part()
-    assert unfitted.fit([], points(5), 0, 1.0) is unfitted
-
-
 def test_a_fit_takes_its_share_of_the_steps_and_leaves_the_part_alone() -> None:
     unfitted, units = part(), points(20)
     before = {name: value.clone() for name, value in unfitted.ensemble.parameters.items()}
@@ -97,6 +88,7 @@ def test_a_fit_takes_its_share_of_the_steps_and_leaves_the_part_alone() -> None:
         assert torch.equal(quarter.ensemble.parameters[name], value)
         assert torch.equal(unfitted.ensemble.parameters[name], before[name])
     assert quarter.fitting == FITTING
+    assert unfitted.fit([], units, 0, 1.0) is unfitted
 
 
 def test_scores_that_are_not_finite_are_an_error() -> None:

@@ -163,9 +163,7 @@ def test_where_past_trials_failed_little_is_to_gain() -> None:
         assert place_of_most(gains_of(history, crashing, n=40)) < 0.25
         ignoring = gains_of(history, crashing, n=40, failed="ignore")
         assert place_of_most(ignoring) > 0.25 and place_of_most(gains_of(history, sphere)) > 0.25
-
-
-def test_failures_of_past_trials_by_accident_change_little() -> None:
+    # Failures by accident change little.
     rng = np.random.default_rng(4)
     gains = gains_of([], lambda c: math.nan if rng.random() < 0.2 else sphere(c), n=40)
     assert abs(place_of_most(gains) - 0.4) < 0.2

@@ -63,11 +63,8 @@ def test_those_are_believed_where_a_search_would_look_again() -> None:
     assert len(kept) == MAX_FANTASIES
     assert set(best) <= set(kept[:, 0])
     assert kept[:, 0].min() == units[:, 0].min()  # and a spread of the rest
-
-
-def test_few_are_all_believed_and_not_even_ranked() -> None:
-    units = np.random.default_rng(0).random((MAX_FANTASIES, 3))
-    assert select_fantasies(units, lambda _: pytest.fail("ranked")) is units
+    few = units[:MAX_FANTASIES]
+    assert select_fantasies(few, lambda _: pytest.fail("ranked")) is few
 
 
 def test_configurations_of_all_running_trials_are_left_alone() -> None:
@@ -93,11 +90,7 @@ def test_a_batch_has_a_fit_for_each_of_the_first_and_then_shares_them(fit) -> No
     # before the last, which is the universal prior's; then two for each further part.
     assert fit.call_count == N_TOGETHER - 1 + 3 * 2
     assert max(sizes_of(fit)) == N_COMPLETE + 3 * N_TOGETHER
-
-
-@pytest.mark.usefixtures("few_candidates")
-def test_a_large_batch_believes_no_more_than_many_running_trials(fit) -> None:
-    study_with(0, settings=FAST).ask_batch(2 * MAX_FANTASIES)
+    study_with(0, settings=FAST).ask_batch(2 * MAX_FANTASIES)  # as of many running trials
     assert max(sizes_of(fit)) == N_COMPLETE + MAX_FANTASIES
 
 
@@ -137,9 +130,7 @@ def test_each_choice_takes_its_neighbours_out_of_the_pool() -> None:
         *range(48, 53),
     ]
     assert is_distant(line, line[:0], 0.025).all()
-
-
-def test_of_a_table_nothing_but_the_choice_itself_is_near() -> None:
+    # Of a table nothing but the choice itself is near.
     table = np.eye(5, dtype=np.float32)
     assert is_distant(table, table[:1], min_distance(table)).tolist() == [False] + 4 * [True]
     assert min_distance(table[:1]) == 0.0

@@ -12,9 +12,9 @@ from dre_plugins.engine import ScorerSettings
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.ensemble.expectation import Expectation, agreement, trust
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.lists import FAILED_RANK, dense_ranks
+from dre_plugins.recommend.members import Expectation, agreement, trust
 from dre_plugins.recommend.prior import AlignedPrior, PriorLike
 from dre_plugins.recommend.schedule import CONTRAST_SHARE as CONTRAST, is_contrast_due
 from dre_plugins.space import Float, SearchSpace
@@ -51,16 +51,12 @@ def observed(rows: np.ndarray) -> list[Trial]:
     return evaluated(SPACE, rows, lambda c: -(c["x"] ** 2) - c["y"] ** 2)
 
 
-def test_first_suggestions_are_favourites_each_once() -> None:
-    suggestions = recommender_of(FixedPrior()).suggest((), 3, index=0)
+def test_first_suggestions_are_favourites_each_once_and_more_are_still_new() -> None:
+    suggestions = recommender_of(FixedPrior()).suggest((), 8, index=0)
     xs = sorted(suggestion.configuration["x"] for suggestion in suggestions[:2])
     assert suggestions[0].source == "prior"
     assert set(xs) <= {0.1, 0.5, 0.8}
     assert all(0 <= suggestion.configuration["y"] <= 1 for suggestion in suggestions)
-
-
-def test_more_first_suggestions_than_favourites_are_still_new() -> None:
-    suggestions = recommender_of(FixedPrior()).suggest((), 8, index=0)
     assert len({repr(suggestion.configuration) for suggestion in suggestions}) == 8
     assert {suggestion.source for suggestion in suggestions} <= {"prior", "contrast"}
 
@@ -208,6 +204,9 @@ def test_evidence_against_a_prior_grows_with_the_trials() -> None:
     ]
     assert against[0] > 0.5  # two trials prove nothing
     assert against == sorted(against, reverse=True)
+    # Of a prior that tells no trials apart:
+    trusted = [trust(np.full(n, 0.2), np.arange(n, dtype=float)) for n in (2, 10, 60)]
+    assert trusted[0] > trusted[1] > 0.5 > trusted[2]
 
 
 def test_only_the_order_of_what_was_observed_counts() -> None:
@@ -249,16 +248,9 @@ def test_contrasts_are_due_now_and_then() -> None:
     assert is_due(4, 1, 1.0) and not is_due(3, 2, 1.0)
     assert is_due(10, 2, 1.0) and not is_due(9, 3, 1.0)
     assert is_due(100, 2, 1.0) and not is_due(100, 3, 1.0)
-
-
-def test_a_prior_without_credit_leaves_a_start_up_design_to_do() -> None:
+    # A prior without credit leaves a start-up design to do.
     assert is_due(3, 3, 0.0) and is_due(20, 7, 0.1)
     assert not is_due(3, 8, 0.0)
-
-
-def test_a_prior_that_tells_no_trials_apart_loses_trust_as_they_grow() -> None:
-    trusted = [trust(np.full(n, 0.2), np.arange(n, dtype=float)) for n in (2, 10, 60)]
-    assert trusted[0] > trusted[1] > 0.5 > trusted[2]
 
 
 # ---- what priors expect of configurations before anything is observed

@@ -67,9 +67,7 @@ def test_a_peak_beyond_the_bounds_is_a_bound() -> None:
     rising = np.eye(SPACE.n_features)[[place]]
     moved = along_gradient(SPACE, units, FREE, lambda features: (features[:, place], rising))
     assert moved[0, 1] == 1.0
-
-
-def test_a_space_of_bins_is_left_alone() -> None:
+    # A space of bins is left alone.
     bins = SearchSpace({"n": Integer(1, 9), "kind": Categorical(("a", "b"))})
     units = np.random.default_rng(4).random((2, 2))
     assert along_gradient(bins, units, FREE[:2], of_continuous) is units
@@ -86,7 +84,7 @@ def test_the_universal_prior_expects_more_of_refined_candidates(monkeypatch) -> 
         gains.extend((after - before).tolist())
         return moved
 
-    monkeypatch.setattr("dre_plugins.recommend.search.along_gradient", noting)
+    monkeypatch.setattr("dre_plugins.recommend.proposers.universal.along_gradient", noting)
     space = SearchSpace({f"x{i}": Float(-5.0, 5.0) for i in range(7)})
     for seed in range(4):
         rows = np.random.default_rng(seed).random((24, 7)) * 10.0 - 5.0

@@ -10,10 +10,9 @@ from presets import of_steps
 from small_spaces import PLANE, evaluated, history_of, sphere
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.batch import Batch
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.proposers.universal import UniversalProposer
-from dre_plugins.recommend.requests import Batch
 from dre_plugins.recommend.schedule import is_branch_turn
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.universal_prior import possible_targets
@@ -178,9 +177,8 @@ def test_equal_values_are_zeros(values) -> None:
 
 def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
     evidence = Evidence.of(rule.space, history, weights=np.ones(1))
-    batch = Batch(evidence, range(1), rule, np.full(2, np.nan), seed=0)
-    inputs = ModelInputs(batch, RecommenderSettings())
-    return UniversalProposer(inputs, np.random.default_rng(0))
+    free, settings = np.full(2, np.nan), RecommenderSettings()
+    return UniversalProposer(Batch(evidence, range(1), rule, free, 0, settings))
 
 
 @pytest.mark.parametrize(

@@ -194,11 +194,6 @@ def test_a_trend_finds_the_top_of_a_bowl_from_few_trials() -> None:
 # ---- warps
 
 
-def test_a_warp_of_0_changes_nothing() -> None:
-    features, _ = draw(2, 30, 3)
-    torch.testing.assert_close(warped(features, torch.zeros(2, 3, 2).double()), features)
-
-
 def test_warps_are_monotone_maps_into_0_to_1() -> None:
     line = torch.linspace(0, 1, 501, dtype=torch.float64)[None, :, None].expand(1, -1, 25)
     sides = torch.linspace(-1.5, 1.5, 5, dtype=torch.float64)
@@ -207,13 +202,14 @@ def test_warps_are_monotone_maps_into_0_to_1() -> None:
     assert (out[:, 1:-1].diff(dim=1) > 0).all() and (out.diff(dim=1) >= 0).all()
 
 
-def test_a_warp_moves_its_own_feature_only() -> None:
-    features, _ = draw(1, 10, 3)
+def test_a_warp_of_0_changes_nothing_and_any_other_its_own_feature_only() -> None:
+    features, _ = draw(1, 30, 3)
     exponents = torch.zeros(1, 3, 2).double()
+    torch.testing.assert_close(warped(features, exponents), features)
     exponents[0, 1, 0] = 1.0
     moved = warped(features, exponents) - features
     assert moved[..., 1].abs().min() > 0
-    torch.testing.assert_close(moved[..., [0, 2]], torch.zeros(1, 10, 2).double())
+    torch.testing.assert_close(moved[..., [0, 2]], torch.zeros(1, 30, 2).double())
 
 
 def test_warps_have_slopes_at_the_bounds() -> None:
@@ -267,6 +263,9 @@ def test_they_are_half_values_and_half_order() -> None:
     scores = torch.from_numpy(norm.ppf(rankdata(values) / 5))
     by_hand = sum((half - half.mean()) / half.std(correction=0) for half in (values, scores))
     torch.testing.assert_close(blended(values), by_hand / by_hand.std(correction=0))
+    # Order may tell apart what values do not.
+    targets = both_targets(torch.arange(5.0), torch.zeros(5))[0].values
+    assert (targets.diff() > 0).all() and targets.std(correction=0).item() == pytest.approx(1.0)
 
 
 def test_the_factor_is_that_of_the_slopes_of_targets_by_values() -> None:
@@ -310,21 +309,12 @@ def test_values_that_are_all_the_same_say_nothing(value: float, n: int) -> None:
     assert torch.equal(blended(values.float()), torch.zeros(2, n))
 
 
-def test_a_batch_equals_its_tasks() -> None:
+def test_a_batch_equals_its_tasks_whatever_the_users_default_type_is() -> None:
     values = drawn(4, 20).exp()
     values[2] = 0.1
-    single = torch.stack([blended(row) for row in values])
-    torch.testing.assert_close(blended(values), single, atol=1e-12, rtol=0)
-
-
-def test_order_may_tell_apart_what_values_do_not() -> None:
-    targets = both_targets(torch.arange(5.0), torch.zeros(5))[0].values
-    assert (targets.diff() > 0).all() and targets.std(correction=0).item() == pytest.approx(1.0)
-
-
-def test_the_users_default_type_does_not_matter() -> None:
-    values = drawn(30)
     expected = blended(values)
+    single = torch.stack([blended(row) for row in values])
+    torch.testing.assert_close(expected, single, atol=1e-12, rtol=0)
     with torch_defaults():
         found = blended(values)
     assert torch.equal(found, expected)

@@ -16,9 +16,9 @@ from dre_plugins.adapters.optuna.attributes import SUCCEEDED, TrialReporter, id_
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
 from dre_plugins.adapters.optuna.conversion import fixed_by_sampler, given_to
 from dre_plugins.adapters.optuna.state import ThisProcess
-from dre_plugins.recommend.configurations import within
 from dre_plugins.space import Constant, Domain, SearchSpace
 from dre_plugins.space.rules import Rule, RuleError, Valid
+from dre_plugins.study.configurations import within
 
 # Largest number of values of a parameter to try until the rule holds with the other parameters.
 # Units a golden section apart fill [0, 1] evenly, however many there are.

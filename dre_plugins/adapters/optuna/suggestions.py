@@ -29,13 +29,13 @@ from dre_plugins.adapters.optuna.history import History
 from dre_plugins.adapters.optuna.prior import PriorSource, StudyPrior
 from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
-from dre_plugins.recommend.configurations import within
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.prior import UNIVERSAL, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space import SearchSpace
 from dre_plugins.space.rules import RuleError
+from dre_plugins.study.configurations import within
 
 
 @dataclass(eq=False)

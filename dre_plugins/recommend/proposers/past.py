@@ -6,10 +6,10 @@ from operator import itemgetter
 import numpy as np
 import torch
 
+from dre_plugins.recommend.batch import Batch
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
-from dre_plugins.recommend.requests import Choice, Request
+from dre_plugins.recommend.schedule import Choice, Request, stream
 from dre_plugins.space.base import Units
 
 
@@ -17,13 +17,13 @@ class PastProposer:
     """Propose the candidate that past tasks expect to gain most.
 
     If none is expected to gain anything, it is a space-filling point. At least one past task must
-    count, see `ModelInputs.past_gains`.
+    count, see `Batch.past_gains`.
     """
 
-    def __init__(self, inputs: ModelInputs, rng: np.random.Generator) -> None:
-        self._inputs, self._search, self._rng = inputs, inputs.search, rng
-        assert inputs.past_gains is not None
-        self._gains = inputs.past_gains
+    def __init__(self, batch: Batch) -> None:
+        assert batch.past_gains is not None
+        self._batch, self._search, self._gains = batch, batch.search, batch.past_gains
+        self._rng = stream("past-studies", batch.seed, batch.numbers[0])
 
     def fantasize(self, pending: Units) -> None:
         """Count pending trials `[U, P]` among those that were tried."""
@@ -37,20 +37,20 @@ class PastProposer:
         )
         units, gain, is_new = search.best(pool, self._predict, acquisition, request, self._rng)
         if self._gains.have_tried and not gain > 0.0:
-            return SpaceFilling(self._inputs.batch).propose(replace(request, turn="random"))
+            return SpaceFilling(self._batch).propose(replace(request, turn="random"))
         explanation = Explanation(
             request.turn if is_new else "exhausted",
-            *self._rank(search.space.canonical(units[None])),
+            *self._rank(self._batch.space.canonical(units[None])),
             len(search.reference),
             past_studies=self._gains.names,
-            expected_cost=self._inputs.gain_weights.expected_cost(units),
+            expected_cost=self._batch.gain_weights.expected_cost(units),
         )
         return Choice(units, is_new, explanation)
 
     def _predict(self, candidates: Units) -> torch.Tensor:
         """Return the gains of candidates `[1, C]`."""
-        units = self._search.space.canonical(candidates)
-        gains = self._gains.at(units) * np.exp(self._inputs.gain_weights.logs_at(units))
+        units = self._batch.space.canonical(candidates)
+        gains = self._gains.at(units) * np.exp(self._batch.gain_weights.logs_at(units))
         return torch.from_numpy(gains)[None]
 
     def _rank(self, units: Units) -> tuple[float, float | None]:

@@ -6,13 +6,14 @@ one is a point of the Sobol sequence, in case the names of the parameters mislea
 (lab/2026-11-24-portfolio.md).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 
+from dre_plugins.recommend.batch import Batch
 from dre_plugins.recommend.explanation import Explanation, of_portfolio
-from dre_plugins.recommend.requests import Batch, Choice, Request, stream
+from dre_plugins.recommend.schedule import Choice, Request, Turn, stream
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol_point, start_up_point, with_fixed
 from dre_plugins.space.search_space import SearchSpace
@@ -26,35 +27,58 @@ SOBOL_EVERY = 4
 APART = 0.05
 
 
-@dataclass(frozen=True, slots=True)
 class SpaceFilling:
     """Propose configurations that fill a space."""
 
-    batch: Batch
-    prior_weight: float | None = None  # of the prior that a contrast tests, for the explanation
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+
+    def choices(self, turn: Turn) -> list[Choice]:
+        """Return a choice for each suggestion of the batch, different from each other."""
+        batch, seen = self._batch, self._batch.seen()
+        choices = []
+        for number in batch.numbers:
+            choice = self.propose(Request(number, turn, seen, batch.fixed))
+            choices.append(choice)
+            if not batch.settings.allow_duplicates:
+                seen.include(batch.space.canonical(choice.units[None]))
+        return choices
+
+    def fantasize(self, pending: Units) -> None:
+        """Do nothing, as a request says what was seen."""
 
     def propose(self, request: Request) -> Choice:
         """Return the Sobol point of the suggestion's number, or another one if that was tried."""
-        if request.turn == "random" and request.index in self.batch.portfolio:
+        batch, portfolio = self._batch, self._batch.portfolio
+        if request.turn == "random" and portfolio and request.index in self._portfolio_trials:
             units = self._portfolio_point(request)
             if units is not None:
-                return Choice(units, True, of_portfolio(self.batch.learner))
+                return Choice(units, True, of_portfolio(portfolio.learner))
         units, is_new = self._point(request.index, request.seen, request.fixed)
         source = request.turn if is_new else "exhausted"
-        return Choice(units, is_new, Explanation(source, prior_weight=self.prior_weight))
+        weight = batch.expectation.prior_weight if request.turn == "contrast" else None
+        return Choice(units, is_new, Explanation(source, prior_weight=weight))
+
+    @cached_property
+    def _portfolio_trials(self) -> Mapping[int, Units]:
+        """Return a recognised learner's portfolio by the numbers of start-up suggestions."""
+        batch, portfolio = self._batch, self._batch.portfolio
+        if portfolio is None:
+            return {}
+        return portfolio_trials(portfolio.units, batch.evidence.units, batch.numbers)
 
     def _portfolio_point(self, request: Request) -> Units | None:
         """Return a point of the portfolio `[P]`; None if it was tried, or breaks the rule."""
-        rule, favourite = self.batch.rule, self.batch.portfolio[request.index]
+        rule, favourite = self._batch.rule, self._portfolio_trials[request.index]
         space = rule.space
-        point = start_up_point(space, request.index, self.batch.seed)
+        point = start_up_point(space, request.index, self._batch.seed)
         units = with_fixed(np.where(np.isnan(favourite), point, favourite)[None], request.fixed)
         units = rule.kept(units)
         is_new = distinct(space.canonical(units), request.seen)
         return units[0] if is_new.any() else None
 
     def _point(self, index: int, seen: Seen, fixed: Units) -> tuple[Units, bool]:
-        rule, candidates, seed = self.batch.rule, self.batch.candidates, self.batch.seed
+        rule, candidates, seed = self._batch.rule, self._batch.candidates, self._batch.seed
         rng, space = stream("space-filling", seed, index), rule.space
         if candidates is not None:
             draws = rng.permutation(candidates)
@@ -74,7 +98,7 @@ class SpaceFilling:
         return (left[0], True) if len(left) else (draws[0], False)
 
 
-def portfolio_trials(portfolio: Sequence[Units], tried: Units, numbers: range) -> dict[int, Units]:
+def portfolio_trials(portfolio: Units, tried: Units, numbers: range) -> dict[int, Units]:
     """Return the portfolio's coordinates `[P]` for suggestions, by number; Sobol points have none.
 
     Configurations that are near a trial or near an earlier one of the portfolio are left out. The
@@ -82,7 +106,7 @@ def portfolio_trials(portfolio: Sequence[Units], tried: Units, numbers: range) -
     different ones.
 
     Args:
-        portfolio: Coordinates `[P]` in order, NaN where one leaves a parameter open.
+        portfolio: Coordinates in order `[F, P]`, NaN where one leaves a parameter open.
         tried: Coordinates of the trials that have begun `[N, P]`, NaN for inactive parameters.
         numbers: Numbers of the suggestions.
     """

@@ -16,15 +16,15 @@ import numpy as np
 import torch
 
 from dre_plugins.engine.ranks import ranks_against
+from dre_plugins.recommend.batch import Batch
 from dre_plugins.recommend.branches import preferring
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.inputs import ModelInputs
 from dre_plugins.recommend.lists import FAILED_RANK, dense_ranks, select_fantasies
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.proposers.hypervolume import Gain, HypervolumeImprovement, Samples
-from dre_plugins.recommend.requests import Choice, Request
-from dre_plugins.recommend.search import N_PARENTS, CandidatePool
+from dre_plugins.recommend.schedule import Choice, Request, stream
+from dre_plugins.recommend.search import N_PARENTS, N_REFINED, CandidatePool, along_gradient
 from dre_plugins.recommend.sketch import MAX_FEATURES
 from dre_plugins.recommend.universal_prior import (
     Conditioned,
@@ -87,25 +87,26 @@ class UniversalProposer:
     """Propose the candidate of the largest expected improvement under the universal prior.
 
     Each objective has its processes; of several objectives the hypervolume is improved.
-    Improvements are weighted by feasibility and cost. Pruned trials have values by `imputation`.
+    Improvements are weighted by feasibility and cost. Pruned trials have imputed values.
     At least one trial must be ranked. The pool is kept for further choices of one fit.
     """
 
-    def __init__(self, inputs: ModelInputs, rng: np.random.Generator) -> None:
-        self._inputs, self._search, self._rng = inputs, inputs.search, rng
-        evidence, self._space = inputs.evidence, inputs.evidence.space
+    def __init__(self, batch: Batch) -> None:
+        self._batch, self._search, self._space = batch, batch.search, batch.space
+        self._rng = rng = stream("universal-prior", batch.seed, batch.numbers[0])
+        evidence = batch.evidence
         self._is_single = evidence.n_objectives == 1
         ranked, _ = evidence.joint_list
         objectives, is_best = objectives_of(evidence)
         observed = evidence.units[ranked.trials]
         self._reference = self._search.reference_with(observed)
         self._elite = observed[np.lexsort([-ranked.ranks, ~is_best])[:N_PARENTS]]
-        self._units = with_broken(observed, self._search.rule, self._elite, rng)
+        self._units = with_broken(observed, batch.rule, self._elite, rng)
         n_broken = len(self._units) - len(observed)
         may_be_incumbent = evidence.may_be_incumbent_in(ranked)
         self._eligible = np.append(may_be_incumbent, np.zeros(n_broken, dtype=np.bool_))
         features = self._features(self._units)
-        network = network_for(self._space, inputs.universal)
+        network = network_for(self._space, batch.universal)
         self._objectives = [
             Conditioned.on(
                 network,
@@ -133,14 +134,14 @@ class UniversalProposer:
             objective.with_fantasies(features, targets)
             for objective, targets in zip(self._objectives, expected.T, strict=True)
         ]
-        if self._inputs.past_gains is not None:
-            self._inputs.past_gains.fantasize(pending)
+        if self._batch.past_gains is not None:
+            self._batch.past_gains.fantasize(pending)
         self._pool = None
 
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest expected improvement."""
         improvement = self._improvement(request)
-        gain_weights, past_gains = self._inputs.gain_weights, self._inputs.past_gains
+        gain_weights, past_gains = self._batch.gain_weights, self._batch.past_gains
         acquisition = itemgetter(0)  # the only row of the predictions
 
         @torch.inference_mode()
@@ -159,8 +160,8 @@ class UniversalProposer:
                 predict, acquisition, request, self._rng, elite=elite, favourites=elite[:0]
             )
             if isinstance(improvement, Improvement) and self._has_gradient:
-                units = self._refined(self._pool, improvement, request.fixed)
-                self._pool = self._pool.joined(units, predict)
+                refined = self._refined(self._pool, improvement, request.fixed)
+                self._pool = self._pool.joined(refined, predict)
         units, _, is_new = self._search.best(self._pool, predict, acquisition, request, self._rng)
         with torch.inference_mode():
             features = self._features(self._space.canonical(units[None]))
@@ -178,7 +179,7 @@ class UniversalProposer:
 
     def _features(self, units: Units) -> torch.Tensor:
         """Return what the processes read of canonical coordinates `[C, P]`, `[C, D]`."""
-        expected = torch.from_numpy(self._inputs.expected_features(units))
+        expected = torch.from_numpy(self._batch.expected_features(units))
         return torch.cat([process_features(self._space, units), expected], dim=1)
 
     @torch.inference_mode()
@@ -217,17 +218,23 @@ class UniversalProposer:
     @property
     def _has_gradient(self) -> bool:
         """Whether there is a gradient: not in a table, nor if more than the space is read."""
-        reads_more = self._inputs.priors or self._inputs.reads_past
+        reads_more = self._batch.priors or self._batch.reads_past
         is_read = self._space.n_features <= MAX_FEATURES and not reads_more
         return self._search.table is None and is_read
 
     def _refined(self, pool: CandidatePool, improvement: Improvement, fixed: Units) -> Units:
-        """Return the best candidates of a pool, refined `[C, P]`."""
+        """Return the best candidates of a pool, moved along the gradient as far as valid `[C, P]`.
+
+        Fixed coordinates `[P]` stay. The predictions of the pool are acquisition values `[1, C]`.
+        """
         conditioned, best = improvement.conditioned, improvement.best
+        order = np.argsort(-pool.predictions[0].numpy(), kind="stable")
+        start = pool.units[order[:N_REFINED]]
 
         def weighted(features: Array) -> tuple[Array, Array]:
             logs, by_feature = conditioned.log_improvements_with_derivatives(features, best)
-            weights, weights_by_feature = self._inputs.gain_weights.with_derivatives(features)
+            weights, weights_by_feature = self._batch.gain_weights.with_derivatives(features)
             return logs + weights, by_feature + weights_by_feature
 
-        return self._search.refined(pool, fixed, weighted)
+        moved = along_gradient(self._space, start, fixed, weighted)
+        return self._batch.rule.reached(start, moved)

@@ -246,7 +246,7 @@ def test_objectives_that_always_fail_end_with_all_trials(prior):
 
 def test_a_surrogate_that_fails_costs_no_trial(prior, monkeypatch, caplog):
     fail = Mock(side_effect=RuntimeError("no more memory"))
-    monkeypatch.setattr("dre_plugins.recommend.ensemble.mixture.Members.scores", fail)
+    monkeypatch.setattr("dre_plugins.recommend.members.Members.scores", fail)
     study = tuned(sampler_of(prior=prior), 6)
     assert len(study.trials) == 6 and study.sampler.stats["fallbacks"] >= 6
     assert len([r for r in caplog.records if "no more memory" in r.message]) == 1
