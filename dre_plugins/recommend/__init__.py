@@ -1,7 +1,7 @@
 """From a history of trials to suggestions; the same for every framework.
 
     what is known         trials, lists, pareto, evidence, prior, settings; batch has it all
-    who proposes          schedule, branches, surrogates, and the classes in proposers/
+    who proposes          schedule, branches, choices, and the classes in proposers/
     what models say       members (the ensemble), universal_prior, past_gains, gain_weights, sketch
     which candidate       search
     what is answered      recommender, which also counts and falls back, and explanation

@@ -289,10 +289,10 @@ class Recommender:
                         self._logger.info(
                             "Importing torch for the first model, which takes some seconds."
                         )
-                    from dre_plugins.recommend import surrogates  # imports torch
+                    from dre_plugins.recommend.choices import choices_of  # imports torch
 
                 batch = replace(batch, settings=replace(self.settings, device=device))
-                choices = surrogates.choices_of(batch)
+                choices = choices_of(batch)
                 if batch.past_tasks and batch.past_gains is None:
                     self.stats["past_contradicted"] += len(batch.numbers)
                 return choices

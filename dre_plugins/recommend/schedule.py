@@ -1,13 +1,34 @@
 """Who proposes a suggestion, what a proposer is asked, and what it answers.
 
 `proposer_for` is a pure function of the number of the suggestion, the trials (`Evidence`) and the
-user's choices (`TurnRules`). The page docs/guide/method.md has it as a table, which a test
-compares with the function: `tests/docs/test_schedule_table.py`.
+user's choices (`TurnRules`). The first row that applies decides:
+
+===================  ============================================================================
+proposer             when
+===================  ============================================================================
+``universal-prior``  Once 3 trials have ended (10 beside a trained prior, 2 with past studies):
+                     odd numbers, and all below 20 without a trained prior.
+``past-studies``     With past studies, until then: numbers 0 and 1, and even ones below 20.
+``random``           Until 10 trials have ended and values differ; never with a trained prior.
+                     Points of the study's Sobol sequence, the first of which are drawn towards
+                     the middle of ranges around 0 and of one that most numbers share
+                     (`space.candidates.start_up_point`); with a recognised learner, three of
+                     four are from its portfolio.
+``contrast``         With a trained prior, while fewer contrasts than are due have tested it: a
+                     space-filling point.
+``prior``            With a trained prior, until a trial has ended with a value.
+``exploration``      Without the universal prior, numbers 2, 5, 8, … if 8 or more trials have not
+                     improved on the incumbent: the ensemble's choice far from all trials.
+``model``            Otherwise: the ensemble's choice.
+===================  ============================================================================
 
 Below number 20, the universal prior adds what past studies expect to gain (`past_gains`), and
 while 3 to 11 trials have ended, it reads what they expect. If all of them order the trials
-otherwise, suggestions are as without them. In a conditional space a suggestion may be restricted
-to a branch (`branches`), whoever proposes it.
+otherwise, suggestions are as without them.
+
+If `n_startup_trials` is given, it replaces the 10, the 3 and the 2, and both models take turns
+from there on. In a conditional space, numbers 10, 11, 14, 15, 18, … may be restricted to a branch
+(`branches`), whoever proposes them.
 """
 
 from collections.abc import Iterable

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dre_plugins.recommend import surrogates
+from dre_plugins.recommend import choices
 from dre_plugins.recommend.branches import branch_to_try, is_within
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import Request, is_branch_turn
@@ -75,7 +75,7 @@ def test_half_of_the_suggestions_are_free(monkeypatch) -> None:
     assert not any(is_branch_turn(number) for number in range(10))
     assert [is_branch_turn(number) for number in range(12, 20)] == [False, False, True, True] * 2
     history = [ended("svm", float(value), C=float(value)) for value in np.linspace(0.0, 1.0, 12)]
-    monkeypatch.setattr(surrogates, "branch_to_try", lambda *_: pytest.fail("led"))
+    monkeypatch.setattr(choices, "branch_to_try", lambda *_: pytest.fail("led"))
     (free,) = Recommender(SPACE, seed=0).suggest(history, index=FREE)
     assert free.source == "model"
 

@@ -74,7 +74,7 @@ def test_explorations_and_fallbacks_and_batches_satisfy_it() -> None:
 
 def test_a_surrogate_that_fails_is_replaced_by_valid_points(monkeypatch) -> None:
     fails = Mock(side_effect=FloatingPointError("broken"))
-    monkeypatch.setattr("dre_plugins.recommend.surrogates.choices_of", fails)
+    monkeypatch.setattr("dre_plugins.recommend.choices.choices_of", fails)
     study = AskTell(SPACE, seed=0, valid=is_shared, settings=FAST)
     assert all(map(is_shared, tuned(study, 20))) and study.stats["fallbacks"] > 8
 

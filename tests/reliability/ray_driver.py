@@ -20,7 +20,7 @@ from ray import cloudpickle, tune
 from ray_tune_worker import MIXED_SPACE, mixed, tiny_search
 
 from dre_plugins.adapters.ray_tune import DRESearch
-from dre_plugins.recommend import surrogates  # noqa: F401  # imported before drivers are forked
+from dre_plugins.recommend import choices  # noqa: F401  # imported before drivers are forked
 
 N_AT_ONCE = 2
 

@@ -10,7 +10,7 @@ from typing import Any
 def fork_server() -> ForkServerContext:
     """Return where processes are forked; Python 3.11 imports only installed packages there."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["optuna", "syne_tune", "dre_plugins.recommend.surrogates"])
+    context.set_forkserver_preload(["optuna", "syne_tune", "dre_plugins.recommend.choices"])
     return context
 
 
