@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_plugins.recommend.lists import final_values
-from dre_plugins.recommend.trials import Trial, TrialState, feasible
+from dre_plugins.recommend.trials import Trial, TrialState, constraint_states, may_be_feasible
 from dre_plugins.space.base import Mask, Units
 from dre_plugins.space.search_space import SearchSpace
 
@@ -49,7 +49,8 @@ def branch_to_try(
     if not space.choices:
         return None
     values = final_values(history)
-    values = np.where(feasible(history) & ~np.isnan(values), values, -math.inf)
+    may_be_best = may_be_feasible(constraint_states(history), ~np.isnan(values))
+    values = np.where(may_be_best, values, -math.inf)
     has_ended = np.array([trial.state is not TrialState.RUNNING for trial in history], dtype=bool)
     best_first = units[np.argsort(-values, kind="stable")]
     live: list[_Branch] = []

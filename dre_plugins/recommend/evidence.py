@@ -33,6 +33,7 @@ from dre_plugins.recommend.trials import (
     Trial,
     TrialState,
     constraint_states,
+    may_be_feasible,
     observed_trials,
 )
 from dre_plugins.space.base import Array, Mask, Positions, Units
@@ -193,12 +194,7 @@ class Evidence:
         """Return which trials of any list may be the incumbent `[N]`, see `may_be_incumbent`."""
         has_value = ranked.ranks > FAILED_RANK
         candidates = has_value if has_value.any() else ~has_value
-        states = [self.constraint_states[trial] for trial in ranked.trials]
-        for wanted in (ConstraintState.MET, ConstraintState.UNKNOWN):
-            eligible = candidates & np.array([state is wanted for state in states], dtype=np.bool_)
-            if eligible.any():
-                return eligible
-        return np.zeros(len(ranked.trials), dtype=np.bool_)
+        return may_be_feasible([self.constraint_states[t] for t in ranked.trials], candidates)
 
     def incumbents(self, branch: Units | None = None) -> Positions:
         """Return the positions of the best trials that may be the incumbent, all of one rank.

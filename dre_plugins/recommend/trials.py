@@ -104,6 +104,18 @@ def feasible(history: Sequence[Trial]) -> Mask:
     return np.array([state is ConstraintState.MET for state in states], dtype=np.bool_)
 
 
+def may_be_feasible(states: Sequence[ConstraintState], candidates: Mask) -> Mask:
+    """Return which candidates `[N]` are known to meet all constraints; if none, the unknown ones.
+
+    There is a state for each of them.
+    """
+    for wanted in (ConstraintState.MET, ConstraintState.UNKNOWN):
+        eligible: Mask = candidates & np.array([state is wanted for state in states], np.bool_)
+        if eligible.any():
+            return eligible
+    return np.zeros_like(candidates)
+
+
 def observed_trials(trials: Sequence[Trial], stopped: Collection[int] = ()) -> list[Trial]:
     """Return the trials with running ones that have reported as if they were stopped now.
 

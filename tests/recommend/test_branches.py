@@ -1,5 +1,6 @@
 """No branch of a conditional space is dropped before it was beaten."""
 
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -88,6 +89,10 @@ def test_a_branch_is_beaten_when_its_last_trials_did_not_improve_it() -> None:
     assert chosen([*leading, *improving, *[net(2.0)] * 6]) == {"model": "forest"}
     as_good = [*[svm(1.0)] * 12, *[ended("forest", 1.0)] * 6, *[net(0.0)] * 6]
     assert chosen(as_good) == {"model": "forest"}
+    unknown = [replace(trial, constraints={"limit": np.nan}) for trial in as_good]
+    assert chosen(unknown) == {"model": "forest"}
+    unknown[0] = replace(as_good[0], constraints={"limit": 0.0})  # the only one that may be best
+    assert chosen(unknown) == {}
 
 
 def test_the_beaten_are_tried_again_ever_more_rarely() -> None:
