@@ -13,7 +13,8 @@ from dre_plugins.space.base import Array, Domain, UnsupportedDomainError, fill, 
 from dre_plugins.space.ranges import are_finite
 
 # Up to this many choices are one-hot. More choices share this many columns of random signs, which
-# are nearly as far from each other as one-hot rows, so that the cost of a fit is bounded.
+# are nearly as far from each other as one-hot rows. So one parameter of 300 choices does not make
+# models read a sketch of all features (`recommend/sketch.py`). The number was not measured.
 MAX_ONE_HOT = 32
 _CODE_SEED = 20230501
 

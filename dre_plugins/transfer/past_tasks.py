@@ -30,7 +30,7 @@ MAX_TASKS = 100
 # Most trials that are read of a past task: the best and a spread of the others
 # (lab/2026-11-29-transfer-acquisition.md).
 MAX_TRIALS = 64
-# Best trials of each past task among the first candidates.
+# Best trials of each past task among the first candidates; no other number was tried.
 N_BEST = 8
 
 

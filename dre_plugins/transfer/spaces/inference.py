@@ -10,7 +10,8 @@ from dre_plugins.space.base import is_integer, match_key, naming_parameter
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.ranges import is_finite
 
-# Numbers that span less than this factor are taken for linear.
+# Numbers that span less than this factor are taken for linear, as the middle of a few numbers is
+# often near that of either scale. The factor was not measured.
 _LOG_RATIO = 1000.0
 
 _SCALARS = (bool, int, float, str, type(None))
