@@ -5,7 +5,7 @@ here" and passes through every vectorised method.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeAlias
 
@@ -196,6 +196,14 @@ def match_key(value: Any) -> Hashable:
     except TypeError:
         return kind, _ByEquality(value)
     return kind, value
+
+
+def distinct_values(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return every value once, in order of first appearance; `1` and `True` are two values."""
+    first: dict[Hashable, Any] = {}
+    for value in values:
+        first.setdefault(match_key(value), value)
+    return tuple(first.values())
 
 
 class _ByEquality:
