@@ -315,9 +315,8 @@ def _hold_the_same(source: Domain, target: Domain) -> bool:
 
 
 def _layout(domain: Number) -> tuple[object, ...]:
-    scale = "normal" if isinstance(domain, Normal) else domain.scale
     bounds = float(domain.from_unit(0.0)), float(domain.from_unit(1.0))
-    return isinstance(domain, Integer), scale, bounds, domain.step
+    return isinstance(domain, Integer), domain.scale, bounds, domain.step
 
 
 def format_domain(domain: Domain) -> str:

@@ -166,9 +166,8 @@ def _span(domains: Sequence[Domain], are_shares_and_counts: bool) -> Domain:
 
 def _scale(domains: Sequence[Domain], low: float, high: float) -> str:
     """Return "log" if any domain is on that scale and all numbers allow it."""
-    scales = {domain.scale for domain in domains if isinstance(domain, (Float, Integer))}
+    scales = {domain.scale for domain in domains if isinstance(domain, Number)}
     scales |= {domain.spacing for domain in domains if isinstance(domain, Ordinal)} & {"log"}
-    scales |= {"linear" for domain in domains if isinstance(domain, Normal)}
     if "log" in scales and low > 0:
         return "log"
     return "reverse-log" if scales == {"reverse-log"} and 0 <= low <= high < 1 else "linear"
