@@ -126,7 +126,7 @@ class PastTasks(KnownSpace):
     def _ranked(self) -> list[tuple[TrialList, Array]]:
         """Return the order and the values of each task's trials."""
         return [
-            joint_list(task.trials(), failed="ignore", max_length=MAX_TRIALS)
+            joint_list(task.results(), failed="ignore", max_length=MAX_TRIALS)
             for task in self.tasks
         ]
 
