@@ -38,8 +38,8 @@ _MIN_RATE = 0.05
 # and optima of learners are often at a bound, which no step meets exactly.
 _SCALES = (0.3, 0.1, 0.03, 0.01)
 _BOUND_SHARE, _UNIFORM_SHARE = 0.15, 0.10
-# Share of coordinates that a child by crossover gets from its donor.
-_DONATED = 0.2
+# Share of coordinates that a child by crossover gets from its donor; no other was tried.
+DONATED = 0.2
 
 
 def sobol(n_parameters: int, n: int, rng: np.random.Generator) -> Array:
@@ -159,7 +159,7 @@ def recombine(parents: Array, donors: Array, n: int, rng: np.random.Generator) -
     """
     parent = parents[rng.integers(len(parents), size=n)]
     donor = donors[rng.integers(len(donors), size=n)]
-    return np.where(rng.random(parent.shape) < _DONATED, donor, parent)
+    return np.where(rng.random(parent.shape) < DONATED, donor, parent)
 
 
 def mutate(space: SearchSpace, parents: Array, n: int, rng: np.random.Generator) -> Array:

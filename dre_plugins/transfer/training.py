@@ -137,15 +137,10 @@ def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
     Tasks that are not trained on show when more training only memorises. If there are few tasks,
     all are needed for training. Tasks whose values are all the same are not used for validation.
     """
-    ordered = [task.name for task in metadata if _has_order(task)]
+    ordered = [task.name for task in metadata if task.lists()]
     is_many = len(ordered) >= MIN_TASKS_TO_HOLD_OUT
     out = set(ordered[HELD_OUT - 1 :: HELD_OUT]) if is_many else set()
     return metadata.subset({task.name for task in metadata} - out), metadata.subset(out)
-
-
-def _has_order(task: Task) -> bool:
-    values = task.values[~np.isnan(task.values)]
-    return bool(len(values) and values.min() < values.max())
 
 
 def metadata_of_beliefs(

@@ -7,13 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from dre_plugins.space.base import (
-    Domain,
-    UnsupportedDomainError,
-    distinct_values,
-    is_integer,
-    match_key,
-)
+from dre_plugins.space.base import Domain, UnsupportedDomainError, distinct_values, is_integer
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal, Number
@@ -138,13 +132,13 @@ def _union(domains: Sequence[Domain]) -> Domain:
         if any(low == high for low, high in pairwise(values)):  # 1 and 1.0
             return Categorical(values)
         return Ordinal(values, "linear" if spacing == "log" and values[0] <= 0 else spacing)
-    place = {match_key(value): index for index, value in enumerate(values)}
-    orders = [[place[match_key(value)] for value in d.all_values()] for d in domains]
+    listed = Categorical(values)
+    orders = [listed.index(listed.to_units(d.all_values())).tolist() for d in domains]
     # Words of two domains have an order if each pair of neighbours has one in either.
     stated = {pair for order in orders for pair in pairwise(order)}
     is_known = stated.issuperset(pairwise(range(len(values))))
     are_alike = all(order == sorted(order) for order in orders)
-    return Ordinal(values) if is_known and are_alike else Categorical(values)
+    return Ordinal(values) if is_known and are_alike else listed
 
 
 def _span(domains: Sequence[Domain], are_shares_and_counts: bool) -> Domain:
