@@ -34,11 +34,13 @@ _N_SHARING, _SHARING = 3, 0.75
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
 # Standard deviations of its steps, in units; shares of changes that jump to a bound, and of those
-# that are drawn anew.
+# that are drawn anew. In 32 studies of five numbers (a bowl, a corner, both, ripples; 40 trials)
+# regret was level without the jumps and without the draws; with a deviation of .1 alone, too, but
+# for ripples (.172 instead of .139).
 _SCALES = (0.3, 0.1, 0.03, 0.01)
 _BOUND_SHARE, _UNIFORM_SHARE = 0.15, 0.10
-# Share of coordinates that a child by crossover gets from its donor.
-_DONATED = 0.2
+# Share of coordinates that a child by crossover gets from its donor; no other was tried.
+DONATED = 0.2
 
 
 def sobol(n_parameters: int, n: int, rng: np.random.Generator) -> Array:
@@ -158,7 +160,7 @@ def recombine(parents: Array, donors: Array, n: int, rng: np.random.Generator) -
     """
     parent = parents[rng.integers(len(parents), size=n)]
     donor = donors[rng.integers(len(donors), size=n)]
-    return np.where(rng.random(parent.shape) < _DONATED, donor, parent)
+    return np.where(rng.random(parent.shape) < DONATED, donor, parent)
 
 
 def mutate(space: SearchSpace, parents: Array, n: int, rng: np.random.Generator) -> Array:

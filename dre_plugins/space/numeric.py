@@ -10,7 +10,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -342,6 +342,7 @@ class Normal(_Numeric):
     mean: float
     sd: float
     step: float | None = None
+    scale: ClassVar[str] = "normal"
 
     def __post_init__(self) -> None:
         mean, sd = ranges.finite("mean", self.mean), ranges.positive("sd", self.sd)

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dre_plugins.space.base import Array, Mask
-from dre_plugins.space.candidates import mutate, sobol, with_fixed
+from dre_plugins.space.candidates import DONATED, mutate, sobol, with_fixed
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, distinct
 
@@ -34,11 +34,10 @@ MAX_TRIED_FIXED = 2**12
 # If the rule holds for a smaller share, there is a warning, as few valid configurations are known.
 MIN_SHARE = 1e-3
 # A child is a valid configuration moved by one of these shares of the difference of two others. If
-# the result is not valid, shorter moves are tried: these shares of the first one.
+# the result is not valid, shorter moves are tried: these shares of the first one. No other shares
+# were tried.
 _SCALES = (0.5, 0.3, 0.1, 0.03)
 _STAGES = (1.0, 0.5, 0.2, 0.05)
-# Share of unordered values that such a child takes from another configuration.
-_DONATED = 0.2
 
 
 class RuleError(ValueError):
@@ -268,7 +267,7 @@ class Rule:
             rows[rng.integers(len(rows), size=n_missing)] for rows in (parents, donors, donors)
         )
         moved = start + rng.choice(np.asarray(_SCALES), size=(n_missing, 1)) * (first - second)
-        is_donated = rng.random(start.shape) < _DONATED
+        is_donated = rng.random(start.shape) < DONATED
         donated = np.where(is_donated, first, start)
         end = np.where(self._is_unordered, donated, np.clip(moved, 0.0, 1.0))
         return np.concatenate([found, self.reached(start, with_fixed(end, fixed))])

@@ -10,8 +10,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -112,21 +111,6 @@ def _write_npz(file: IO[bytes], tree: Mapping[str, Any]) -> None:
     np.savez_compressed(file, **entries)
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
-    """Open a NumPy archive, of which nothing can run code or fill the memory.
-
-    A damaged one raises one of `DAMAGES`, here or where an array is taken.
-    """
-    # NumPy leaves a damaged file open if it has opened it.
-    with regular(path).open("rb") as file:
-        if zipfile.is_zipfile(file):
-            check_unpacked(zipfile.ZipFile(file))
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as arrays:
-            yield arrays
-
-
 def check_unpacked(archive: zipfile.ZipFile) -> None:
     """Refuse an archive that unpacks to more than `MAX_UNPACKED`, by the sizes that it states."""
     n_bytes = sum(entry.file_size for entry in archive.infolist())
@@ -135,10 +119,16 @@ def check_unpacked(archive: zipfile.ZipFile) -> None:
 
 
 def _read_npz(path: Path) -> Any:
-    with opened(path) as archive:
+    """Read a NumPy archive, of which nothing can run code or fill the memory."""
+    # NumPy leaves a damaged file open if it has opened it.
+    with regular(path).open("rb") as file:
+        if zipfile.is_zipfile(file):
+            check_unpacked(zipfile.ZipFile(file))
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
 
-        def restored(item: dict[str, Any]) -> Any:
-            key = item.get(_ARRAY)  # a parameter may have this name, but is no string
-            return archive[key] if len(item) == 1 and isinstance(key, str) else item
+            def restored(item: dict[str, Any]) -> Any:
+                key = item.get(_ARRAY)  # a parameter may have this name, but is no string
+                return archive[key] if len(item) == 1 and isinstance(key, str) else item
 
-        return json.loads(archive[_HEADER].tobytes(), object_hook=restored)
+            return json.loads(archive[_HEADER].tobytes(), object_hook=restored)

@@ -17,13 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.recommend.lists import (
-    TrialList,
-    final_values,
-    has_failed,
-    pruning_steps,
-    ranked_lists,
-)
+from dre_plugins.recommend.lists import TrialList, final_values, has_failed, trial_lists
 from dre_plugins.recommend.trials import ConstraintState, Trial, TrialState, constraint_states
 from dre_plugins.space import Float, Integer, SearchSpace
 from dre_plugins.space.base import SLACK, Array, Mask
@@ -107,14 +101,18 @@ class Task:
 
     def trials(self) -> list[Trial]:
         """Return the evaluations as trials, of which numbers may not be in their domains."""
+        results = zip(self.results(), self._configurations(), strict=True)
+        return [replace(trial, configuration=configuration) for trial, configuration in results]
+
+    def results(self) -> list[Trial]:
+        """Return the evaluations as trials without configurations, which take time to decode."""
         trials = []
-        for row, configuration in enumerate(self._configurations()):
+        for row, value in enumerate(self.values.tolist()):
             reported = {step: float(values[row]) for step, values in self.rungs.items()}
             rungs = {step: value for step, value in reported.items() if not math.isnan(value)}
-            value = None if math.isnan(self.values[row]) else float(self.values[row])
-            ended = TrialState.PRUNED if value is None else TrialState.COMPLETE
+            ended = TrialState.PRUNED if math.isnan(value) else TrialState.COMPLETE
             state = TrialState.FAILED if self.failed[row] else ended
-            trials.append(Trial(configuration, state, value, rungs))
+            trials.append(Trial({}, state, None if math.isnan(value) else value, rungs))
         return trials
 
     def _configurations(self) -> list[dict[str, Any]]:
@@ -137,16 +135,8 @@ class Task:
 
         Those whose values are all the same say nothing and are left out.
         """
-        pruned = np.isnan(self.values) & ~self.failed
-        last = np.full(len(self), np.nan)
-        for step in sorted(self.rungs):
-            last[~np.isnan(self.rungs[step])] = step
-        # A trial that was pruned before it reported anything counts as failed.
-        failed = self.failed | (pruned & np.isnan(last))
-        steps = pruning_steps(last[pruned & ~failed].tolist())
-        rungs = [self.rungs[step] for step in steps]
-        found = ranked_lists(self.values, failed, rungs, len(self))
-        return [part for part in found if len(part.ranks) and np.ptp(part.ranks) > 0]
+        found = trial_lists(self.results(), failed="worst", max_length=len(self))
+        return [part for part in found if np.ptp(part.ranks) > 0]
 
     def __len__(self) -> int:
         return len(self.values)

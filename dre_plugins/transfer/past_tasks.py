@@ -29,7 +29,7 @@ MAX_TASKS = 100
 # Most trials that are read of a past task: the best and a spread of the others
 # (lab/2026-11-29-transfer-acquisition.md).
 MAX_TRIALS = 64
-# Best trials of each past task among the first candidates.
+# Best trials of each past task among the first candidates; no other number was tried.
 N_BEST = 8
 
 
@@ -125,7 +125,7 @@ class PastTasks(KnownSpace):
     def _ranked(self) -> list[tuple[TrialList, Array]]:
         """Return the order and the values of each task's trials."""
         return [
-            joint_list(task.trials(), failed="ignore", max_length=MAX_TRIALS)
+            joint_list(task.results(), failed="ignore", max_length=MAX_TRIALS)
             for task in self.tasks
         ]
 

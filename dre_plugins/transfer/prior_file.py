@@ -74,8 +74,7 @@ class Card:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Card:
         """Rebuild a card from its dictionary, without entries that this version does not know."""
-        names = {entry.name for entry in fields(cls)}
-        values = {name: value for name, value in state.items() if name in names}
+        values = {entry.name: state[entry.name] for entry in fields(cls) if entry.name in state}
         return cls(**{**values, "tasks": tuple(values.get("tasks", ()))})
 
 
@@ -146,7 +145,11 @@ def parsed(path: str, content: bytes) -> PriorContent:
         check_size(settings, n_features)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise PriorError(f"{path}: damaged header ({error}).") from error
-    parameters = checkpoint.checked(path, tensors, _shapes(settings, n_features))
+    shapes: dict[str, tuple[int, ...]] = {}
+    for layer, (n_members, n_in, n_out) in layer_shapes(settings, n_features).items():
+        shapes[f"{layer}.weight"] = n_members, n_in, n_out
+        shapes[f"{layer}.bias"] = n_members, 1, n_out
+    parameters = checkpoint.checked(path, tensors, shapes)
     try:
         header = json.loads(texts.get("card", ""))
         if header["sha256"] != content_hash(parameters, settings, header):
@@ -204,12 +207,3 @@ def content_hash(
         digest.update(name.encode())
         digest.update(parameters[name].detach().cpu().to(torch.float32).numpy().tobytes())
     return digest.hexdigest()
-
-
-def _shapes(settings: ScorerSettings, n_features: int) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every parameter by name."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for layer, (n_members, n_in, n_out) in layer_shapes(settings, n_features).items():
-        shapes[f"{layer}.weight"] = n_members, n_in, n_out
-        shapes[f"{layer}.bias"] = n_members, 1, n_out
-    return shapes

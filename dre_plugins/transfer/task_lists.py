@@ -31,7 +31,8 @@ from dre_plugins.transfer.training_state import MetaTrainingSettings, TrainingSt
 # Steps between shuffles. Slices of a shuffled list are distinct entries; no draw needs a sort
 # (lab/2026-11-23-decisions.md).
 RESHUFFLE = 50
-# Validation draws this many times from each list, with supports of these shares of the largest.
+# Validation draws this many times from each list, with supports of these shares of the largest: as
+# a study has them at its beginning and later. No others were tried.
 VALIDATION_SHARES = (0.0, 0.1, 0.4, 1.0)
 # Largest number of validation lists, evenly spaced: more would take longer than the steps between.
 MAX_VALIDATION = 256

@@ -24,14 +24,15 @@ from dre_plugins.transfer.spaces.merging import unify_names, union_of
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced, units_in
 from dre_plugins.transfer.training_state import MetaTrainingSettings
 
-# From this many tasks on, every fifth is held out for early stopping.
+# From this many tasks on, every fifth is held out for early stopping; no other numbers were tried.
 MIN_TASKS_TO_HOLD_OUT = 10
 HELD_OUT = 5
 
 SCORER = ScorerSettings(
     activation="silu", range_limit=None, centred=True, context=ContextSettings()
 )
-# Smallest number of favourites in a prior: the best configurations of past tasks.
+# Smallest number of favourites in a prior: the best configurations of past tasks. A first trial
+# was as good with ten as with one, and worse with a hundred (lab/2026-11-24-learners.md).
 N_FAVOURITES = 20
 # Largest number of tasks with favourites, evenly spaced, as they are in the header of the file.
 MAX_FAVOURITES = 1000
@@ -39,9 +40,10 @@ MAX_FAVOURITES = 1000
 # For a single task, of beliefs: more steps only memorise it (lab/2026-11-23-decisions.md).
 OF_BELIEFS = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=4)
 
-# Number of random completions of a partial configuration that is believed to be good.
+# Number of random completions of a partial configuration that is believed to be good, and of
+# points near the favoured configurations and all over the space. Beliefs were measured with these,
+# no others were tried (lab/2026-11-23-decisions.md#constraints-several-objectives-noise-beliefs).
 N_COMPLETIONS = 8
-# Points near the favoured configurations, and all over the space.
 N_NEAR = 128
 N_SPREAD = 128
 
@@ -135,15 +137,10 @@ def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
     Tasks that are not trained on show when more training only memorises. If there are few tasks,
     all are needed for training. Tasks whose values are all the same are not used for validation.
     """
-    ordered = [task.name for task in metadata if _has_order(task)]
+    ordered = [task.name for task in metadata if task.lists()]
     is_many = len(ordered) >= MIN_TASKS_TO_HOLD_OUT
     out = set(ordered[HELD_OUT - 1 :: HELD_OUT]) if is_many else set()
     return metadata.subset({task.name for task in metadata} - out), metadata.subset(out)
-
-
-def _has_order(task: Task) -> bool:
-    values = task.values[~np.isnan(task.values)]
-    return bool(len(values) and values.min() < values.max())
 
 
 def metadata_of_beliefs(

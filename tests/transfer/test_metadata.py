@@ -88,12 +88,16 @@ def test_trials_come_back_as_they_were() -> None:
 def test_the_lists_of_a_task_are_those_of_its_trials() -> None:
     history = [trial for trial in TRIALS if trial.state is not RUNNING]
     history[6] = Trial(history[6].configuration, COMPLETE, NAN)
+    # Two trials have passed this step without a report there.
+    history.append(Trial({"lr": 0.1}, PRUNED, None, {1.5: 0.55}))
+    made = task(trials=history)
     before = trial_lists(history, failed="worst", max_length=100)
-    after = trial_lists(task(trials=history).trials(), failed="worst", max_length=100)
-    for ranked, expected in zip(before, after, strict=True):
-        np.testing.assert_array_equal(ranked.trials, expected.trials)
-        np.testing.assert_array_equal(ranked.ranks, expected.ranks)
-        assert ranked.weight == expected.weight
+    after = trial_lists(made.trials(), failed="worst", max_length=100)
+    for ranked, expected, of_task in zip(before, after, made.lists(), strict=True):
+        for found in (expected, of_task):
+            np.testing.assert_array_equal(ranked.trials, found.trials)
+            np.testing.assert_array_equal(ranked.ranks, found.ranks)
+            assert ranked.weight == found.weight
 
 
 def test_values_of_no_domain_and_arrays_of_the_wrong_shape_are_refused() -> None:

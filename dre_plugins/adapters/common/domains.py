@@ -7,14 +7,14 @@ from math import ceil, floor
 from typing import Any
 
 from dre_plugins.space import Categorical, Domain, Float, UnsupportedDomainError, ordered_choices
-from dre_plugins.transfer.spaces.inference import distinct
+from dre_plugins.space.base import distinct_values
 
 _ON_GRID = Fraction(1, 10**9)  # of a step that is no integer; 0.3 / 0.1 is not quite 3
 
 
 def choice_of(name: str, choices: Sequence[Any], *, ordered: bool) -> Domain:
     """Return the domain of choices: ordinal for ascending numbers if these are to be ordered."""
-    values = distinct(choices)  # a choice that is listed twice counts once
+    values = distinct_values(choices)  # a choice that is listed twice counts once
     return ordered_choices(values, name) if ordered else Categorical(values)
 
 

@@ -25,9 +25,8 @@ from dre_plugins.space import (
     SearchSpace,
     UnsupportedDomainError,
 )
-from dre_plugins.space.base import match_key, naming_parameter
+from dre_plugins.space.base import distinct_values, match_key, naming_parameter
 from dre_plugins.space.conditions import Condition
-from dre_plugins.transfer.spaces.inference import distinct
 
 _GRID = "grid_search"  # tune.grid_search([1, 2]) is {"grid_search": [1, 2]}
 _SCALARS = (bool, int, float, str, type(None))
@@ -281,7 +280,7 @@ class _Layout:
         return tree.Fixed(name, value)
 
     def _choice(self, choices: Sequence[Any], place: _Place) -> tree.Choice:
-        choices = distinct(choices)
+        choices = distinct_values(choices)
         key = _key_that_tells_apart(choices)
         if key is not None:
             labels = [choice[key] for choice in choices]

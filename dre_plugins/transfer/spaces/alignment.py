@@ -73,8 +73,7 @@ class Alignment:
         """Return imputed units `[Pt]`, NaN elsewhere."""
         fixed = np.full(self.target.n_parameters, np.nan)
         for name, value in self.imputed.items():
-            units = value_units([value], self.target.domains[name])
-            fixed[self.target.names.index(name)] = units[0]
+            fixed[self.target.names.index(name)] = self.target.domains[name].to_unit(value)
         return fixed
 
     @cached_property

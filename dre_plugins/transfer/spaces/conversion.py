@@ -17,7 +17,7 @@ import numpy as np
 
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space import Constant, Domain, Float, Integer, Normal, Ordinal
-from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_integer, is_real, match_key
+from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_integer, is_real
 from dre_plugins.space.numeric import Number
 from dre_plugins.transfer.spaces.aliases import LIMITS, SHARES_OR_COUNTS, roles
 from dre_plugins.transfer.spaces.prefixes import Change
@@ -138,17 +138,15 @@ def value_units(values: Sequence[Any], target: Domain) -> Array:
     if isinstance(target, Number):
         return units
     listed = target.all_values()
-    exact = {match_key(value): index for index, value in enumerate(listed)}
-    plain = {_plain(value): index for index, value in enumerate(listed)}
+    plain = {_plain(value): value for value in listed}
     often = Counter(_plain(value) for value in values)
     often_listed = Counter(_plain(value) for value in listed)
     for row, value in enumerate(values):
         key = _plain(value)
-        index = exact.get(match_key(value))
-        if index is None and often[key] == often_listed[key] == 1:
-            index = plain[key]
-        if index is not None:
-            units[row] = target.centres(np.array([float(index)]))[0]
+        if not target.contains(value) and often[key] == often_listed[key] == 1:
+            value = plain[key]
+        if target.contains(value):
+            units[row] = target.to_unit(value)
     return units
 
 
@@ -315,9 +313,8 @@ def _hold_the_same(source: Domain, target: Domain) -> bool:
 
 
 def _layout(domain: Number) -> tuple[object, ...]:
-    scale = "normal" if isinstance(domain, Normal) else domain.scale
     bounds = float(domain.from_unit(0.0)), float(domain.from_unit(1.0))
-    return isinstance(domain, Integer), scale, bounds, domain.step
+    return isinstance(domain, Integer), domain.scale, bounds, domain.step
 
 
 def format_domain(domain: Domain) -> str:

@@ -1,16 +1,17 @@
 """Search spaces inferred from configurations, where no search space was stored."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, SearchSpace
-from dre_plugins.space.base import is_integer, match_key, naming_parameter
+from dre_plugins.space.base import distinct_values, is_integer, naming_parameter
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.ranges import is_finite
 
-# Numbers that span less than this factor are taken for linear.
+# Numbers that span less than this factor are taken for linear, as the middle of a few numbers is
+# often near that of either scale. The factor was not measured.
 _LOG_RATIO = 1000.0
 
 _SCALARS = (bool, int, float, str, type(None))
@@ -56,7 +57,7 @@ def infer_domain(name: str, values: Sequence[Any], *, log: bool = False) -> Doma
     are positive, span a factor of 1000 and lie about the middle of that scale rather than of the
     linear one (a thousand uniform draws from [0, 1] span such a factor, too).
     """
-    choices = distinct(values)
+    choices = distinct_values(values)
     has_numbers = all(is_finite(choice) for choice in choices)
     if log and not (has_numbers and min(choices) > 0):
         wrong = next(choice for choice in choices if not (is_finite(choice) and choice > 0))
@@ -81,14 +82,6 @@ def fits(domain: Domain, value: Any) -> bool:
     except ValueError:
         return False
     return True
-
-
-def distinct(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return every value once, in order of first appearance; `1` and `True` are two values."""
-    first: dict[Hashable, Any] = {}
-    for value in values:
-        first.setdefault(match_key(value), value)
-    return tuple(first.values())
 
 
 def flat_configuration(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, match_key
+from dre_plugins.space.base import Domain, UnsupportedDomainError, distinct_values, is_integer
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal, Number
@@ -16,7 +16,7 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import SHARES_OR_COUNTS
 from dre_plugins.transfer.spaces.alignment import matching_names
 from dre_plugins.transfer.spaces.conversion import are_share_and_count, landmarks
-from dre_plugins.transfer.spaces.inference import distinct, infer_domain
+from dre_plugins.transfer.spaces.inference import infer_domain
 from dre_plugins.transfer.spaces.prefixes import change_of, without_learner
 
 # Numbers are listed as categories, and a parent's values in a condition, up to this many.
@@ -111,7 +111,7 @@ def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
         pairs = combinations(set(domains), 2) if may_differ else ()
         return _span(domains, any(are_share_and_count(*pair) for pair in pairs))
     are_short = all(1 <= (domain.n_values or 0) <= _MOST_LISTED for domain in domains)
-    values = distinct(v for d in domains for v in d.all_values()) if are_short else ()
+    values = distinct_values(v for d in domains for v in d.all_values()) if are_short else ()
     if not 0 < len(values) <= _MOST_LISTED:
         raise UnsupportedDomainError(
             f"parameter {name!r} is a number in one space and a word in another: "
@@ -122,7 +122,7 @@ def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
 
 def _union(domains: Sequence[Domain]) -> Domain:
     """Return all listed values, in order if every domain has one and they agree."""
-    values = distinct(value for domain in domains for value in domain.all_values())
+    values = distinct_values(value for domain in domains for value in domain.all_values())
     if not all(isinstance(domain, (Ordinal, Constant)) for domain in domains):
         return Categorical(values)
     if all(map(is_finite, values)):
@@ -132,13 +132,13 @@ def _union(domains: Sequence[Domain]) -> Domain:
         if any(low == high for low, high in pairwise(values)):  # 1 and 1.0
             return Categorical(values)
         return Ordinal(values, "linear" if spacing == "log" and values[0] <= 0 else spacing)
-    place = {match_key(value): index for index, value in enumerate(values)}
-    orders = [[place[match_key(value)] for value in d.all_values()] for d in domains]
+    listed = Categorical(values)
+    orders = [listed.index(listed.to_units(d.all_values())).tolist() for d in domains]
     # Words of two domains have an order if each pair of neighbours has one in either.
     stated = {pair for order in orders for pair in pairwise(order)}
     is_known = stated.issuperset(pairwise(range(len(values))))
     are_alike = all(order == sorted(order) for order in orders)
-    return Ordinal(values) if is_known and are_alike else Categorical(values)
+    return Ordinal(values) if is_known and are_alike else listed
 
 
 def _span(domains: Sequence[Domain], are_shares_and_counts: bool) -> Domain:
@@ -160,9 +160,8 @@ def _span(domains: Sequence[Domain], are_shares_and_counts: bool) -> Domain:
 
 def _scale(domains: Sequence[Domain], low: float, high: float) -> str:
     """Return "log" if any domain is on that scale and all numbers allow it."""
-    scales = {domain.scale for domain in domains if isinstance(domain, (Float, Integer))}
+    scales = {domain.scale for domain in domains if isinstance(domain, Number)}
     scales |= {domain.spacing for domain in domains if isinstance(domain, Ordinal)} & {"log"}
-    scales |= {"linear" for domain in domains if isinstance(domain, Normal)}
     if "log" in scales and low > 0:
         return "log"
     return "reverse-log" if scales == {"reverse-log"} and 0 <= low <= high < 1 else "linear"
@@ -211,7 +210,7 @@ def _united(
         return []
     listed = [c for c in single if isinstance(c, Condition)]
     if len(listed) == len(single):
-        values = distinct(value for condition in listed for value in condition.values)
+        values = distinct_values(value for condition in listed for value in condition.values)
         return [Condition(pattern.child, pattern.parent, values)]
     ranges = [c for c in single if isinstance(c, RangeCondition)]
     lows, highs = [c.low for c in ranges], [c.high for c in ranges]
