@@ -156,7 +156,7 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
     ended = [i for i, trial in enumerate(history) if trial.state is not TrialState.RUNNING]
     trials = [history[i] for i in ended]
     last = (last_step(trial) for trial in trials)
-    steps = pruning_steps(step for step in last if step is not None)
+    steps = _pruning_steps(step for step in last if step is not None)
     reports = reports_of(trials) if steps else []  # which takes time in a long study
     lists = ranked_lists(
         final_values(trials),
@@ -192,7 +192,7 @@ def ranked_lists(
     ]
 
 
-def pruning_steps(last: Iterable[float]) -> list[float]:
+def _pruning_steps(last: Iterable[float]) -> list[float]:
     """Return the steps at which most trials were pruned, highest first.
 
     `last` has the last step of each pruned trial.
