@@ -34,9 +34,8 @@ _N_SHARING, _SHARING = 3, 0.75
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
 # Standard deviations of its steps, in units; shares of changes that jump to a bound, and of those
-# that are drawn anew. In 32 studies of five numbers (a bowl, a corner, both, ripples; 40 trials)
-# regret was level without the jumps and without the draws; with a deviation of .1 alone, too, but
-# for ripples (.172 instead of .139).
+# that are drawn anew. Without jumps, without draws or with a deviation of .1 alone, 32 studies
+# were level (lab/2026-11-30-candidates-and-choices.md).
 _SCALES = (0.3, 0.1, 0.03, 0.01)
 _BOUND_SHARE, _UNIFORM_SHARE = 0.15, 0.10
 # Share of coordinates that a child by crossover gets from its donor; no other was tried.

@@ -14,9 +14,8 @@ from dre_plugins.space.ranges import are_finite
 
 # Up to this many choices are one-hot. More choices share this many columns of random signs, which
 # are nearly as far from each other as one-hot rows. So one parameter of 400 choices does not make
-# models read a sketch of all features (`recommend/sketch.py`): beside three numbers, regret after
-# 60 trials is .016 with the signs and .030 with one-hot rows, worse in 9 of 10 studies. With 50
-# and 120 choices the two are level; other numbers were not tried.
+# models read a sketch of all features, which is worse; with 50 and 120 choices the two are level
+# (lab/2026-11-30-candidates-and-choices.md).
 MAX_ONE_HOT = 32
 _CODE_SEED = 20230501
 
