@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from dre_plugins.transfer.metadata import MetaDataset, Task, counted
 from dre_plugins.transfer.past_tasks import MAX_TASKS, PastTasks
 
 Mode: TypeAlias = Literal["min", "max"]
-Report = TypeVar("Report")
 
 # Values of our trials are larger where they are better.
 SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
@@ -44,13 +43,6 @@ class TaskDefinition:
 
     def __post_init__(self) -> None:
         require(self.mode in (None, *SIGNS), "mode", self.mode, "'min' or 'max'")
-
-
-def add_report(reports: dict[float, Report], step: float, report: Report) -> None:
-    """Add a report by step; of a trial that began again there, the later ones no longer count."""
-    while reports and next(reversed(reports)) >= step:
-        reports.popitem()
-    reports[step] = report
 
 
 def listed(sources: Any) -> Sequence[Any]:

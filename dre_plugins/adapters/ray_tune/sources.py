@@ -5,7 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from os.path import expanduser
@@ -20,11 +20,12 @@ from ray.tune.utils import flatten_dict
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, TaskDefinition, add_report
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, TaskDefinition
+from dre_plugins.adapters.common.past_trials import PastTrial, trials_of
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import shortened
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.base import match_key
 from dre_plugins.space.conditions import Condition
 from dre_plugins.space.search_space import SearchSpace
@@ -43,16 +44,6 @@ PICKLED = {"_type": "CLOUDPICKLE_FALLBACK"}
 ENDED = ("TERMINATED", "ERROR")
 _DAMAGES = (OSError, *archive.DAMAGES)
 _NO_METRICS = {*AUTO_RESULT_KEYS, "done", "trial_id", "experiment_tag"}
-
-
-@dataclass(frozen=True)
-class PastTrial:
-    """Hold one trial of Ray: its reports are flat, with "/" between nested keys."""
-
-    configuration: Mapping[str, Any]
-    reports: Sequence[Mapping[str, Any]]
-    has_ended: bool
-    has_failed: bool
 
 
 def metadata_from_results(
@@ -149,30 +140,25 @@ def trials_in(
 ) -> tuple[SearchSpace, dict[int, Trial]]:
     """Return the search space, and by their places the trials that have ended and fit it."""
     space, likely = definition.space, definition.likely
-    searched = space or likely
-    ended = {
-        place: past
-        for place, past in enumerate(past_trials)
-        if past.has_ended or not all(math.isnan(number(r.get(metric))) for r in past.reports)
-    }
+    ended: dict[int, PastTrial] = {}
+    for place, past in enumerate(past_trials):
+        if past.has_ended or not all(math.isnan(number(r.get(metric))) for r in past.reports):
+            configuration = _named(past.configuration, space or likely, definition.paths)
+            # If the last report is that of the end, Ray has stopped the trial.
+            is_over = past.has_ended and not (past.reports and past.reports[-1].get("done"))
+            ended[place] = replace(past, configuration=configuration, has_ended=is_over)
     skipped["unfinished trial"] += len(past_trials) - len(ended)
-    longest = max((_last_iteration(past) for past in ended.values()), default=0.0)
-    trials: dict[int, Trial] = {}
-    for place, past in ended.items():
-        configuration = _named(past.configuration, searched, definition.paths)
-        if space is not None:
-            values = {key: configuration[key] for key in space.names if key in configuration}
-            wrong = [key for key, value in values.items() if not fits(space.domains[key], value)]
-            if wrong:
-                value = configuration[wrong[0]]
-                skipped[f"trials without a fitting {wrong[0]!r}, such as {value!r}"] += 1
-                continue
-        trial = _trial_of(past, configuration, metric, sign, longest)
-        violations = definition.limits.violations([{}, *past.reports][-1])
-        trials[place] = replace(trial, constraints=violations)
+    trials = trials_of(ended, metric, sign, TRAINING_ITERATION, definition.limits)
     if space is None:
         configurations = [trial.configuration for trial in trials.values()]
-        space = infer_space(configurations, likely=likely.domains)
+        return infer_space(configurations, likely=likely.domains), trials
+    for place, trial in [*trials.items()]:
+        values = {name: v for name, v in trial.configuration.items() if name in space.names}
+        wrong = [name for name, value in values.items() if not fits(space.domains[name], value)]
+        if wrong:
+            reason = f"trials without a fitting {wrong[0]!r}, such as {values[wrong[0]]!r}"
+            skipped[reason] += 1
+            del trials[place]
     return space, trials
 
 
@@ -190,33 +176,6 @@ def _named(
             if decides in map(match_key, condition.values):
                 named[condition.child] = named.pop(path)
     return {name: _placed(space, name, value) for name, value in named.items()}
-
-
-def _trial_of(
-    past: PastTrial, configuration: Mapping[str, Any], metric: str, sign: float, longest: float
-) -> Trial:
-    """Return a trial that has ended; `longest` is the last iteration of any in its experiment."""
-    if past.has_failed:
-        return Trial(configuration, TrialState.FAILED)
-    rungs: dict[float, float] = {}
-    for place, report in enumerate(past.reports, start=1):
-        if metric in report:
-            add_report(rungs, _iteration(report, place), sign * number(report[metric]))
-    was_stopped = not past.has_ended or (past.reports and past.reports[-1].get("done"))
-    if was_stopped and _last_iteration(past) < longest:
-        return Trial(configuration, TrialState.PRUNED, None, rungs)
-    return Trial(configuration, TrialState.COMPLETE, next(reversed(rungs.values()), None), rungs)
-
-
-def _iteration(report: Mapping[str, Any], place: int) -> float:
-    """Return the training iteration of a report, or its place if it does not say."""
-    iteration = number(report.get(TRAINING_ITERATION))
-    return float(place) if math.isnan(iteration) else iteration
-
-
-def _last_iteration(past: PastTrial) -> float:
-    """Return the training iteration of the last report, 0 without any."""
-    return _iteration(past.reports[-1], len(past.reports)) if past.reports else 0.0
 
 
 def _placed(space: SearchSpace, name: str, value: Any) -> Any:

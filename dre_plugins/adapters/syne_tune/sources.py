@@ -7,7 +7,7 @@ import io
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +30,8 @@ from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.past_tasks import Mode, TaskDefinition, add_report
+from dre_plugins.adapters.common.past_tasks import Mode, TaskDefinition
+from dre_plugins.adapters.common.past_trials import PastTrial, trials_of
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.engine.files import regular
@@ -40,7 +41,7 @@ from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import Array, is_integer
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.sources.cells import configurations, number, typed
+from dre_plugins.transfer.sources.cells import configurations, typed
 from dre_plugins.transfer.spaces.inference import infer_space
 
 if TYPE_CHECKING:
@@ -198,9 +199,12 @@ def read_experiment(
     cells = {key.removeprefix(_CONFIG): columns[key] for key in keys}
     rows = configurations(cells, domains, len(columns[metric]), skipped)
     space = wanted.space or infer_space([*rows.values()], [*domains, *cells], likely=domains)
-    values = [None if cell is None else sign * number(cell) for cell in columns[metric]]
-    reports = _reports(columns, rows, _resource_in(metadata))
-    return Experiment(space, _trials(columns, rows, values, reports, wanted.limits), sign)
+    reported = {name: columns[name] for name in columns if name not in keys}
+    for name in wanted.limits.ranges.keys() & columns:
+        reported[name] = [typed([cell])[0] for cell in columns[name]]
+    past_trials = _past_trials(reported, rows)
+    resource = _resource_in(metadata)
+    return Experiment(space, trials_of(past_trials, metric, sign, resource, wanted.limits), sign)
 
 
 def _read_metadata(folder: Path) -> dict[str, Any]:
@@ -262,52 +266,29 @@ def _resource_in(metadata: Mapping[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _reports(
-    columns: Mapping[str, Sequence[Any]], rows: Iterable[int], resource: str | None
-) -> dict[str, dict[float, int]]:
-    """Return, by trial id in the order of first reports, the rows of each trial by resource.
-
-    Without a column of the resource, reports are counted.
-    """
-    reports: dict[str, dict[float, int]] = {}
-    for row in rows:
-        of_trial = reports.setdefault(columns[ST_TRIAL_ID][row], {})
-        step = number(columns[resource][row]) if resource and resource in columns else np.nan
-        step = step if np.isfinite(step) else next(reversed(of_trial), 0.0) + 1.0
-        add_report(of_trial, step, row)
-    return reports
-
-
-def _trials(
-    columns: Mapping[str, Sequence[Any]],
-    rows: Mapping[int, Mapping[str, Any]],
-    values: Sequence[float | None],
-    reports: Mapping[str, Mapping[float, int]],
-    limits: Limits,
-) -> dict[str, Trial]:
-    """Return the trials whose reports, rows of the table by resource, are given by trial id.
-
-    Reports that lack the metric have the value None; the last one that has it counts.
-    """
-    highest = max((step for steps in reports.values() for step in steps), default=0.0)
-    trials = {}
-    for trial_id, steps in reports.items():
-        last_step, last = [*steps.items()][-1]
-        report = {name: column[last] for name, column in columns.items()}
-        status = report.get(ST_STATUS)
+def _past_trials(
+    columns: Mapping[str, Sequence[Any]], configurations: Mapping[int, Mapping[str, Any]]
+) -> dict[str, PastTrial]:
+    """Return the trials by their ids, in the order of first reports; rows are their reports."""
+    rows: dict[str, list[int]] = {}
+    for row in configurations:
+        rows.setdefault(columns[ST_TRIAL_ID][row], []).append(row)
+    past_trials = {}
+    for trial_id, places in rows.items():
+        reports = [
+            {name: column[row] for name, column in columns.items() if column[row] is not None}
+            for row in places
+        ]
+        status = reports[-1].get(ST_STATUS)
         # One that was stopped may have ended before it heard of that.
-        is_over = report.get(ST_DECISION) != SchedulerDecision.STOP and status == Status.completed
-        reported = ((step, values[row]) for step, row in steps.items())
-        rungs = {step: value for step, value in reported if value is not None}
-        state, value = TrialState.PRUNED, None
-        if status == Status.failed:
-            state = TrialState.FAILED
-        elif is_over or last_step == highest:
-            state, value = TrialState.COMPLETE, next(reversed(rungs.values()), None)
-        limited = {name: typed([report[name]])[0] for name in limits.ranges if name in report}
-        constraints = limits.violations(limited)
-        trials[trial_id] = Trial(rows[last], state, value, rungs, constraints=constraints)
-    return trials
+        was_stopped = reports[-1].get(ST_DECISION) == SchedulerDecision.STOP
+        past_trials[trial_id] = PastTrial(
+            configuration=configurations[places[-1]],
+            reports=reports,
+            has_ended=status == Status.completed and not was_stopped,
+            has_failed=status == Status.failed,
+        )
+    return past_trials
 
 
 def _as_list(item: Any) -> list[Any]:
