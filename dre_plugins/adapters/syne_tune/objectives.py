@@ -151,10 +151,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         self._has_all(trial, result, self.metrics)  # or else it says so
         signed = zip(self.metric_multiplier, self.metrics, strict=True)
         values = [sign * number_of(result.get(name)) for sign, name in signed]
-        violations = self._violations_of(trial, result)
-        self.searcher.on_trial_complete(
-            trial.trial_id, trial.config, values, constraints=violations
-        )
+        self._tell(trial, result, values)
 
 
 def _checked_metrics(metrics: Any) -> list[str]:

@@ -41,6 +41,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
 
     searcher: StudySearcher
     _limits: Limits
+    _cost: str | None = None  # the name of what a trial costs
     _without_metric = "such reports are ignored"
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
@@ -108,9 +109,14 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
             )
         return not missing
 
-    def _violations_of(self, trial: Trial, result: Mapping[str, Any]) -> dict[str, float]:
-        study = self.searcher.study
-        return self._limits.violations_of(trial.trial_id, result, study.warn_once)
+    def _tell(
+        self, trial: Trial, result: Mapping[str, Any], value: Any, resource: float | None = None
+    ) -> None:
+        """Tell the searcher the value of a trial, and what its last report says beside it."""
+        number, warn_once = trial.trial_id, self.searcher.study.warn_once
+        violations = self._limits.violations_of(number, result, warn_once)
+        cost = cost_in(result, self._cost, number, warn_once)
+        self.searcher.on_trial_complete(number, trial.config, value, resource, violations, cost)
 
 
 class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
@@ -195,13 +201,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
 
     def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
         """Learn the last report of a trial."""
-        self.searcher.on_trial_complete(
-            trial.trial_id,
-            trial.config,
-            self._value_in(trial, result),
-            constraints=self._violations_of(trial, result),
-            cost=cost_in(result, self._cost, trial.trial_id, self.searcher.study.warn_once),
-        )
+        self._tell(trial, result, self._value_in(trial, result))
 
     def _value_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
         if not self._has_all(trial, result, [self.metric]):
@@ -342,8 +342,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
             super().on_trial_complete(trial, self._comparable(result, *report))
         self.trial_info.pop(trial.trial_id, None)
         value, resource = report or (None, None)
-        violations = self._violations_of(trial, result)
-        self.searcher.on_trial_complete(trial.trial_id, trial.config, value, resource, violations)
+        self._tell(trial, result, value, resource)
 
     def on_trial_error(self, trial: Trial) -> None:
         """Learn that a trial has failed."""
