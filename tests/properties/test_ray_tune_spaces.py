@@ -111,7 +111,6 @@ def _branch_of(rules: list[Any]) -> Any:
     )
 
 
-@pytest.mark.filterwarnings("ignore")
 @cases(8)
 @given(
     param_spaces(),

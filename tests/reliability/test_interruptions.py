@@ -43,11 +43,10 @@ class Handler:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def __call__(self, *_: Any) -> None:
-        raise self.error
-
     def method(self, *_: Any) -> None:
         raise self.error
+
+    __call__ = method
 
 
 def raising(error: Exception, *_: Any) -> None:
