@@ -96,11 +96,13 @@ gate: $(INSTALLED)
 gate-update: $(INSTALLED)
 	$(BIN)/python -m dre_bench.gate --jobs 2 --update
 
-# make properties CASES=100000 JOBS=8: random studies in all frameworks, of which CI tries a few
-CASES ?= 100000
+# make properties TIMES=400 JOBS=8: random studies in all frameworks, 400 times as many as CI tries
+TIMES ?= 400
 JOBS ?= 2
+properties: export OMP_NUM_THREADS = 1
 properties: $(INSTALLED)
-	$(BIN)/python tests/properties/run.py --cases $(CASES) --jobs $(JOBS)
+	DRE_PROPERTY_FACTOR=$(TIMES) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --timeout=0 \
+		--show-capture=no -m "" tests/properties
 
 # make priors DATA=path/to/yahpo: rebuild the priors that ship (about 2 minutes on two cores)
 priors: $(INSTALLED)
@@ -127,10 +129,10 @@ fuzz: $(INSTALLED)
 
 # 5000 asks by 8 threads in 4 processes on each kind of storage; make soak SOAK="--preset default --trials 500"
 SOAK ?= --preset start-up
-SHARED := PYTHONPATH=tests/shared
+soak: export PYTHONPATH = tests/shared:tests/reliability
 soak: $(INSTALLED)
-	$(SHARED) $(BIN)/python tests/reliability/soak.py journal $(SOAK)
-	$(SHARED) $(BIN)/python tests/reliability/soak.py postgresql $(SOAK)
+	$(BIN)/python benchmarks/scripts/soak.py journal $(SOAK)
+	$(BIN)/python benchmarks/scripts/soak.py postgresql $(SOAK)
 
 # Workers killed at 20 moments, and a PostgreSQL server killed during a study
 restarts: $(INSTALLED)

@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from readers import make_prior
+from small_priors import task
 
 from dre_plugins import __version__
 from dre_plugins.space import Categorical, Float, SearchSpace
-from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.metadata import MetaDataset
 
 COMMANDS = [
     ("import", "optuna"),
@@ -119,10 +119,7 @@ def space_of(name: str) -> SearchSpace:
 
 
 def write_tasks(path: Path, name: str) -> None:
-    space = space_of(name)
-    units = space.canonical(np.random.default_rng(0).random((14, 2)))
-    values, failed = units[:, 0].copy(), np.zeros(14, dtype=np.bool_)
-    tasks = [Task(f"{name}{n}", space, units, values, failed) for n in range(2)]
+    tasks = [task(f"{name}{n}", n, space_of(name), 14) for n in range(2)]
     MetaDataset.of(tasks, source=name, licence=name, skipped={name: 3}).save(path)
 
 

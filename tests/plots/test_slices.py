@@ -29,6 +29,11 @@ def legend_of(panel):
     return [text.get_text() for text in panel.figure.legends[0].get_texts()]
 
 
+def ranks_over(name, study, **options):
+    """Return the predicted ranks over a parameter."""
+    return plot_predicted_ranks(study, name, **options)[0].get_lines()[0].get_ydata()
+
+
 @pytest.fixture(scope="module")
 def study(study_of):
     return study_of(mixed, 15)
@@ -126,8 +131,9 @@ def test_the_acquisition_is_larger_where_more_is_to_gain(study, best, settings):
 
 def test_the_acquisition_is_that_of_the_settings(study, settings):
     panel = plot_acquisition(study, "rate", settings=replace(settings, acquisition="average-rank"))
-    ranks = plot_predicted_ranks(study, "rate", settings=settings)[0].get_lines()[0].get_ydata()
-    assert panel.get_lines()[0].get_ydata() == pytest.approx(-ranks)
+    assert panel.get_lines()[0].get_ydata() == pytest.approx(
+        -ranks_over("rate", study, settings=settings)
+    )
 
 
 def test_members_and_their_mean(study, settings):
@@ -142,10 +148,7 @@ def test_members_and_their_mean(study, settings):
 def test_a_picture_is_the_same_each_time_and_the_study_is_left_alone(study, settings):
     before = [(trial.params, trial.user_attrs, trial.system_attrs) for trial in study.trials]
     style = dict(plt.rcParams)
-    first, second = (
-        plot_predicted_ranks(study, "rate", settings=settings)[0].get_lines()[0].get_ydata()
-        for _ in range(2)
-    )
+    first, second = (ranks_over("rate", study, settings=settings) for _ in range(2))
     assert (first == second).all()
     assert before == [
         (trial.params, trial.user_attrs, trial.system_attrs) for trial in study.trials
@@ -159,13 +162,9 @@ def test_a_prior_is_what_the_ensemble_starts_from(study_of, settings):
 
     prior = Prior.of_beliefs({"x": Float(0.0, 1.0)}, [{"x": 0.0}])
     study = study_of(flat, 2)
-    with_prior, without_prior = (
-        plot_predicted_ranks(study, "x", prior=given, settings=settings)[0].get_lines()[0]
-        for given in (prior, None)
-    )
-    ranks = with_prior.get_ydata()
+    ranks = ranks_over("x", study, prior=prior, settings=settings)
     assert ranks[:40].mean() < ranks[-40:].mean()  # the trials say nothing of this
-    assert not np.allclose(ranks, without_prior.get_ydata(), atol=20)
+    assert not np.allclose(ranks, ranks_over("x", study, settings=settings), atol=20)
 
 
 def test_pruned_failed_and_running_trials_do_no_harm(study_of, settings):
@@ -191,12 +190,9 @@ def test_each_objective_has_pictures_of_its_own(study_of, settings):
         return x, x
 
     study = study_of(objective, directions=["minimize", "maximize"])
-    low, high = (
-        plot_predicted_ranks(study, "x", settings=settings, objective=place)[0].get_lines()[0]
-        for place in range(2)
-    )
-    assert low.get_ydata()[0] < low.get_ydata()[-1]
-    assert high.get_ydata()[0] > high.get_ydata()[-1]
+    low, high = (ranks_over("x", study, settings=settings, objective=n) for n in range(2))
+    assert low[0] < low[-1]
+    assert high[0] > high[-1]
     for wrong in (None, 2, -1, 1.0, "1"):
         with pytest.raises(ValueError, match="objective must be a number from 0 to 1"):
             plot_predicted_ranks(study, "x", settings=settings, objective=wrong)

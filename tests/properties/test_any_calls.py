@@ -8,7 +8,7 @@ import datetime
 import math
 import pickle
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,11 @@ def report_of(call: Call, **more: Any) -> dict[str, Any]:
     """Return what a trial reports, sometimes without the metric."""
     has_metric = not isinstance(call.other, dict)
     return {**({"loss": call.value} if has_metric else {}), **more}
+
+
+def assert_goes_on(chosen: dict[str, Any], stats: Mapping[str, int]) -> None:
+    assert -1.0 <= chosen["x"] <= 1.0 and chosen["kind"] in "abc"
+    assert stats["fallbacks"] == 0
 
 
 def configuration(value: Any) -> dict[str, Any]:
@@ -136,10 +141,7 @@ def test_ray_tune(sequence: Sequence[Call]) -> None:
             search.on_trial_complete(trial_id, error=True)
         else:
             search.on_trial_complete(trial_id, result=None if call.other is None else result)
-    chosen = search.suggest("last")
-    assert -1.0 <= chosen["x"] <= 1.0
-    assert chosen["kind"] in "abc"
-    assert search.stats["fallbacks"] == 0
+    assert_goes_on(search.suggest("last"), search.stats)
     assert str(search.explain("last"))
 
 
@@ -184,10 +186,7 @@ def test_syne_tune(name: str, sequence: Sequence[Call]) -> None:
             scheduler.on_trial_error(trial)
         else:
             scheduler.on_trial_remove(trial)
-    chosen = scheduler.suggest().config
-    assert -1.0 <= chosen["x"] <= 1.0
-    assert chosen["kind"] in "abc"
-    assert scheduler.searcher.stats["fallbacks"] == 0
+    assert_goes_on(scheduler.suggest().config, scheduler.searcher.stats)
 
 
 seeds = st.integers(0, 2**63) | st.integers(0, 10)

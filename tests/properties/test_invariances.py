@@ -137,20 +137,14 @@ def test_names_of_parameters_and_categories(
             for name, value in configuration.items()
         }
 
-    conditions = [
-        Condition(
-            new_name[condition.child],
-            new_name[condition.parent],
-            tuple(
-                renamed_value(case.space.domains[condition.parent], v) for v in condition.values
-            ),
-        )
-        if isinstance(condition, Condition)
-        else RangeCondition(
-            new_name[condition.child], new_name[condition.parent], condition.low, condition.high
-        )
-        for condition in case.space.conditions
-    ]
+    def condition_in_new_names(condition: Condition | RangeCondition) -> Any:
+        domain, changed = case.space.domains[condition.parent], {}
+        if isinstance(condition, Condition):
+            changed["values"] = tuple(renamed_value(domain, v) for v in condition.values)
+        names = {"child": new_name[condition.child], "parent": new_name[condition.parent]}
+        return replace(condition, **names, **changed)
+
+    conditions = [*map(condition_in_new_names, case.space.conditions)]
     plain = told(study_of(case.space, seed), seed, n)
     other = told(study_of(SearchSpace(domains, conditions), seed), seed, n)
     for study in (plain, other):

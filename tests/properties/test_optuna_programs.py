@@ -22,8 +22,6 @@ from histories import SETTINGS  # noqa: E402
 
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
 
-optuna.logging.set_verbosity(optuna.logging.ERROR)
-
 Values = Mapping[str, Any]
 Run = tuple[tuple[str, Any], ...]
 
@@ -122,7 +120,6 @@ def suggested(trial: Any, step: Step) -> Any:
     return trial.suggest_categorical(step.name, step.choices)
 
 
-@pytest.mark.filterwarnings("ignore")
 @cases(6)
 @given(programs(), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_nothing_is_run_again_while_anything_is_left(

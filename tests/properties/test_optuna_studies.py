@@ -24,8 +24,6 @@ from optuna.distributions import (  # noqa: E402
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
 from dre_plugins.space.base import UnsupportedDomainError  # noqa: E402
 
-optuna.logging.set_verbosity(optuna.logging.ERROR)
-
 seeds = st.integers(0, 2**32 - 1)
 # What an objective may do after its parameters; numbers are returned.
 ENDS = (
@@ -134,7 +132,6 @@ def sampler_of(seed: int, **arguments: Any) -> DRESampler:
     return DRESampler(seed=seed, **few, **arguments)
 
 
-@pytest.mark.filterwarnings("ignore")
 @cases(8)
 @given(
     programs(),
@@ -162,7 +159,6 @@ def test_define_by_run(
             assert sampler.explain(study, trial).source != "unknown"
 
 
-@pytest.mark.filterwarnings("ignore")
 @cases(12)
 @given(
     programs(),

@@ -97,11 +97,8 @@ def _mapping_of(rules: Mapping[str, Any]) -> Any:
 
 
 def _all_of(rules: list[Any]) -> Any:
-    return lambda value: (
-        type(value) is list
-        and len(value) == len(rules)
-        and all(rule(part) for rule, part in zip(rules, value, strict=True))
-    )
+    parts = _mapping_of(dict(enumerate(rules)))
+    return lambda value: type(value) is list and parts(dict(enumerate(value)))
 
 
 def _branch_of(rules: list[Any]) -> Any:
@@ -111,7 +108,6 @@ def _branch_of(rules: list[Any]) -> Any:
     )
 
 
-@pytest.mark.filterwarnings("ignore")
 @cases(8)
 @given(
     param_spaces(),

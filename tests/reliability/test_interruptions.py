@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from searches import every_framework
@@ -43,11 +44,10 @@ class Handler:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def __call__(self, *_: Any) -> None:
-        raise self.error
-
     def method(self, *_: Any) -> None:
         raise self.error
+
+    __call__ = method
 
 
 def raising(error: Exception, *_: Any) -> None:
@@ -70,26 +70,15 @@ def handled() -> Iterator[Callable[[Any], None]]:
     signal.signal(signal.SIGALRM, before)
 
 
-def signal_in_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a signal arrive in the first fit."""
-    fit, calls = DeepRankingEnsemble.fit, iter([True])
-
-    def interrupted(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
-        if next(calls, False):
-            signal.raise_signal(signal.SIGALRM)
-        return fit(self, *arguments, **keywords)
-
-    monkeypatch.setattr(DeepRankingEnsemble, "fit", interrupted)
-
-
 @every_framework
 @pytest.mark.parametrize("kind", ERRORS)
 def test_what_a_handler_raises_reaches_the_user(framework, kind, handled, monkeypatch) -> None:
     search = framework()
     search.run(N_STARTUP)
-    signal_in_fit(monkeypatch)
     handled(HANDLERS["function"](ERRORS[kind]))
-    with pytest.raises(type(ERRORS[kind])):
+    with monkeypatch.context() as patch, pytest.raises(type(ERRORS[kind])):
+        interrupted = Mock(side_effect=lambda *_, **__: signal.raise_signal(signal.SIGALRM))
+        patch.setattr(DeepRankingEnsemble, "fit", interrupted)
         search.run(1)
     outcome = search.run(2)
     assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == 0

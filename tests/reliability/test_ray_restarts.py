@@ -8,7 +8,6 @@ import logging
 import random
 import shutil
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,18 +62,9 @@ def test_a_driver_that_is_killed_at_any_moment(session: Path, tmp_path, n_kills:
     before: dict[str, float] = {}
     n_torn = n_late = n_forgotten = 0
     for kill in range(n_kills):
-        began = time.time()
         process = context.Process(target=driver.drive, args=arguments)
-        process.start()
-        if kill % 4 < 3:  # among the trials; the fourth anywhere, most likely before the first
-            drivers.wait_for_trials(tmp_path, began, rng.randint(1, 16))
-        process.join(rng.uniform(0.1, 1.5))
-        assert process.exitcode is None, "it has ended before it was killed"
-        process.kill()
-        process.join()
-        events = [event for event in drivers.ledger(tmp_path) if event.time > began]
-        begun = {event.trial for event in events if event.what == "begin"}
-        assert not begun & before.keys()  # what had been stored as ended did not run again
+        events = drivers.killed(process, tmp_path, kill, rng, within=[0.1, 1.5])
+        assert not events.begun & before.keys()  # what had been stored as ended did not run again
         try:
             found = driver.stored(study)
         except driver.Torn as error:
@@ -82,18 +72,14 @@ def test_a_driver_that_is_killed_at_any_moment(session: Path, tmp_path, n_kills:
             n_torn += 1
             driver.put_back(study, tmp_path / "copy", session)
             continue
-        ended = {event.trial: event.time for event in events if event.what == "end"}
-        late = {name: when for name, when in ended.items() if name not in found.losses}
+        late = {name: when for name, when in events.ended.items() if name not in found.losses}
         check(found, before, late)
         figures = f"{len(found.losses)} stored, {len(late)} late, {found.n_forgotten} forgotten"
         print(f"kill {kill}: {figures}")
         before, n_late, n_forgotten = found.losses, n_late + len(late), found.n_forgotten
         shutil.rmtree(tmp_path / "copy", ignore_errors=True)
         shutil.copytree(study, tmp_path / "copy")
-    process = context.Process(target=driver.drive, args=arguments)
-    process.start()
-    process.join(300)
-    assert process.exitcode == 0
+    drivers.run_to_the_end(context.Process(target=driver.drive, args=arguments))
     found = driver.stored(study)
     trials = tune.ExperimentAnalysis(str(study)).trials
     print(f"{n_kills} kills: {n_torn} torn, {n_late} late, {len(trials)} trials of {n_trials}")

@@ -3,9 +3,9 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -56,15 +56,9 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
-def weights_of_nan() -> Callable[..., Any]:
-    fit = DeepRankingEnsemble.fit
-
-    def fit_to_nan(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
-        fitted = fit(self, *arguments, **keywords)
-        spoilt = {name: value * math.nan for name, value in fitted.parameters.items()}
-        return replace(fitted, parameters=spoilt)
-
-    return fit_to_nan
+def fit_to_nan(ensemble: DeepRankingEnsemble, *_: Any, **__: Any) -> DeepRankingEnsemble:
+    spoilt = {name: value * math.nan for name, value in ensemble.parameters.items()}
+    return replace(ensemble, parameters=spoilt)
 
 
 @every_framework
@@ -75,7 +69,7 @@ def test_space_filling_points_take_over(framework, fault, monkeypatch, caplog) -
     elif fault == "scoring raises":
         monkeypatch.setattr(EnsembleProposer, "propose", Mock(side_effect=RuntimeError))
     else:
-        monkeypatch.setattr(DeepRankingEnsemble, "fit", weights_of_nan())
+        monkeypatch.setattr(DeepRankingEnsemble, "fit", fit_to_nan)
     outcome = framework().run(N_TRIALS)
     assert outcome.n_complete == N_TRIALS
     assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
@@ -206,16 +200,11 @@ class Jumping(datetime):
 
 
 @pytest.fixture
-def jumping_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def jumping_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     jumps, now = count(), time.time
     monkeypatch.setattr(time, "time", lambda: now() + (-1) ** next(jumps) * 4e8)
-    try:
-        import optuna.storages._in_memory
-    except ImportError:
-        pass
-    else:
-        monkeypatch.setattr(optuna.storages._in_memory, "datetime", Jumping)
-    yield
+    if find_spec("optuna"):
+        monkeypatch.setattr("optuna.storages._in_memory.datetime", Jumping)
 
 
 @every_framework

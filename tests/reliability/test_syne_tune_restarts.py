@@ -5,7 +5,6 @@ the last save. Their trials run again.
 """
 
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -42,20 +41,12 @@ def complete(tuner: Tuner) -> dict[str, float | None]:
 @pytest.mark.parametrize("n_kills", [2, pytest.param(20, marks=pytest.mark.long)])
 def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> None:
     rng, n_trials = random.Random(n_kills), 4 + 12 * n_kills
-    context = fork_server()
+    context, arguments = fork_server(), (str(folder), n_trials)
     before: dict[str, float | None] = {}
     n_late = 0
     for kill in range(n_kills):
-        began = time.time()
-        process = context.Process(target=driver.drive, args=(str(folder), n_trials))
-        process.start()
-        if kill % 4 < 3:  # among the trials; the fourth anywhere, most likely before the first
-            drivers.wait_for_trials(folder, began, rng.randint(1, 16))
-        process.join(rng.uniform(0.0, 0.5))
-        assert process.exitcode is None, "it has ended before it was killed"
-        process.kill()
-        process.join()
-        time.sleep(0.5)  # trials outlive their driver
+        process = context.Process(target=driver.drive, args=arguments)
+        events = drivers.killed(process, folder, kill, rng, within=[0.0, 0.5])
         saved = folder / "study" / "tuner.dill"
         if not saved.exists():
             assert not before
@@ -64,18 +55,12 @@ def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> No
         found = complete(tuner)
         assert before.items() <= found.items()
         assert tuner.scheduler.searcher.stats["fallbacks"] == 0
-        events = [event for event in drivers.ledger(folder) if event.time > began]
-        begun = {event.trial for event in events if event.what == "begin"}
-        assert not begun & before.keys()  # what had been saved as complete did not run again
-        ended = {event.trial: event.time for event in events if event.what == "end"}
-        late = {name: when for name, when in ended.items() if name not in found}
+        assert not events.begun & before.keys()  # what was saved as complete did not run again
+        late = {name: when for name, when in events.ended.items() if name not in found}
         assert all(when > saved.stat().st_mtime - WITHIN for when in late.values())
         print(f"kill {kill}: {len(found)} complete, {len(late)} late")
         before, n_late = found, n_late + len(late)
-    process = context.Process(target=driver.drive, args=(str(folder), n_trials))
-    process.start()
-    process.join(120)
-    assert process.exitcode == 0
+    drivers.run_to_the_end(context.Process(target=driver.drive, args=arguments))
     tuner = reap(load_tuner(folder / "study"))
     found, trials = complete(tuner), tuner.scheduler.searcher.trials
     print(f"{n_kills} kills: {n_late} late, {len(found)} of {len(trials)} complete")

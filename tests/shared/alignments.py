@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from dre_plugins.space import Categorical, Condition, Constant, Domain, Float, Integer, SearchSpace
 from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.spaces.alignment import Alignment, align
@@ -45,11 +43,6 @@ def changed(space: SearchSpace, **domains: Domain | None) -> SearchSpace:
     searched = {name for name, domain in merged.items() if not isinstance(domain, Constant)}
     kept = [c for c in space.conditions if c.child in searched and c.parent in merged]
     return SearchSpace(merged, kept, space.optional & merged.keys())
-
-
-def drawn(space: SearchSpace, n: int = 200, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return space.canonical(rng.random((n, space.n_parameters)))
 
 
 def aligned(source: SearchSpace, target: SearchSpace, **options: Any) -> Alignment:

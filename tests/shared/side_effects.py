@@ -13,11 +13,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from searches import OptunaSearch, RaySearch
+from searches import MakeSearch, OptunaSearch, RaySearch
 
 from dre_plugins.recommend.settings import Settings
 
@@ -103,13 +104,8 @@ def in_ask_tell(preset: Any) -> int:
     return fallbacks
 
 
-def in_optuna(preset: Any) -> int:
-    search = OptunaSearch(is_tiny=False, settings=Settings(preset=preset))
-    return search.run(N_SUGGESTIONS).stats["fallbacks"]
-
-
-def in_ray_tune(preset: Any) -> int:
-    search = RaySearch(is_tiny=False, settings=Settings(preset=preset))
+def in_search(kind: MakeSearch, preset: Any) -> int:
+    search = kind(is_tiny=False, settings=Settings(preset=preset))
     return search.run(N_SUGGESTIONS).stats["fallbacks"]
 
 
@@ -133,8 +129,8 @@ def in_syne_tune(preset: Any) -> int:
 
 RUNS: dict[str, tuple[str, Callable[[Any], int]]] = {
     "ask_tell": ("torch", in_ask_tell),
-    "optuna": ("optuna", in_optuna),
-    "ray_tune": ("ray.tune", in_ray_tune),
+    "optuna": ("optuna", partial(in_search, OptunaSearch)),
+    "ray_tune": ("ray.tune", partial(in_search, RaySearch)),
     "syne_tune": ("syne_tune", in_syne_tune),
 }
 

@@ -6,6 +6,7 @@ import lists_of_tasks
 import numpy as np
 import torch
 from lists_of_tasks import SCORER
+from small_spaces import drawn
 
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 from dre_plugins.transfer import prior as prior_module
@@ -32,11 +33,6 @@ def let_them_be_small(set_attribute=setattr) -> None:
     set_attribute(prior_module, "SCORER", scorer)
     settings = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=2, list_length=40)
     set_attribute(prior_module, "OF_BELIEFS", settings)
-
-
-def drawn(space: SearchSpace, n: int = 30, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return space.canonical(rng.random((n, space.n_parameters)))
 
 
 def task(name: str, seed: int = 0, space: SearchSpace = SPACE, n: int = 30) -> Task:

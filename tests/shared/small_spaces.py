@@ -43,6 +43,12 @@ def is_shared(configuration: Mapping[str, Any]) -> bool:
     return 0.99 <= sum(configuration[name] for name in "abc") <= 1.01
 
 
+def drawn(space: SearchSpace, n: int = 200, seed: int = 0) -> np.ndarray:
+    """Return canonical units of so many configurations."""
+    rng = np.random.default_rng(seed)
+    return space.canonical(rng.random((n, space.n_parameters)))
+
+
 def evaluated(space: SearchSpace, units: Iterable[np.ndarray], value: Value) -> list[Trial]:
     """Return complete trials at these places."""
     configurations = [space.to_configuration(row) for row in units]

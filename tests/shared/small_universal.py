@@ -1,6 +1,7 @@
 """Small universal priors with random weights, their files, and targets as a study has them."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -26,10 +27,19 @@ def untrained(
     return prior
 
 
-def write(path: Path, prior: UniversalPrior) -> None:
+def write(
+    path: Path,
+    prior: UniversalPrior,
+    changed: Mapping[str, torch.Tensor | None] | None = None,
+    **header: str | None,
+) -> Path:
+    """Write a file with changes to its tensors and its header; None leaves a part out."""
     settings = json.dumps(asdict(prior.settings))
-    header = {"format": FORMAT, "version": str(VERSION), "settings": settings}
-    save_file(prior.float().state_dict(), path, header)
+    texts = {"format": FORMAT, "version": str(VERSION), "settings": settings, **header}
+    tensors = {**prior.float().state_dict(), **(changed or {})}
+    present = {name: value for name, value in tensors.items() if value is not None}
+    save_file(present, path, {key: text for key, text in texts.items() if text is not None})
+    return path
 
 
 def blended(values: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,8 @@ import time
 
 import numpy as np
 import pytest
-from alignments import DEFAULTS, XGBOOST, aligned, changed, drawn
+from alignments import DEFAULTS, XGBOOST, aligned, changed
+from small_spaces import drawn
 
 from dre_plugins.space import (
     Categorical,

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from alignments import DEFAULTS, XGBOOST, aligned, changed, drawn
+from alignments import DEFAULTS, XGBOOST, aligned, changed
 from hypothesis import given, strategies as st
+from small_spaces import drawn
 
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Ordinal, SearchSpace
 

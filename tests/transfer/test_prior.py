@@ -12,13 +12,13 @@ from small_priors import (
     DROPS,
     QUICK,
     SPACE,
-    drawn,
     metadata,
     of_a_formula,
     scores,
     small,
     task,
 )
+from small_spaces import drawn
 
 from dre_plugins.engine import FittingSettings
 from dre_plugins.engine.surrogate import RankingLists

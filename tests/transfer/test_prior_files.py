@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
-from small_priors import SCORER, SPACE, drawn, metadata, of_a_formula, scores, small
+from small_priors import SCORER, SPACE, metadata, of_a_formula, scores, small
+from small_spaces import drawn
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.space import Categorical, Float, SearchSpace

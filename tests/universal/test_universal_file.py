@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import small_universal
 import torch
 from presets import FAST
-from safetensors.torch import save as to_bytes
 from scipy.stats import spearmanr
 from small_spaces import told
 from small_universal import blended, untrained
@@ -22,21 +22,14 @@ from dre_plugins import AskTell, DRESampler
 from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.space import Float
 from dre_plugins.study.arguments import prior_from
-from dre_plugins.universal.file import FORMAT, SHIPPED, VERSION, load, load_network, network_in
+from dre_plugins.universal.file import SHIPPED, VERSION, load, load_network, network_in
 from dre_plugins.universal.network import UniversalSettings
 
 SIZE = UniversalSettings(n_processes=2, width=4, n_refinements=1)
-SETTINGS = json.dumps(asdict(SIZE))
-HEADER = {"format": FORMAT, "version": str(VERSION), "settings": SETTINGS, "note": ""}
 
 
 def write(path: Path, changed: dict[str, Any] | None = None, **header: str | None) -> Path:
-    """Write a file with changes to its tensors and its header; None leaves a part out."""
-    tensors = {**untrained(SIZE).state_dict(), **(changed or {})}
-    whole = {key: value for key, value in {**HEADER, **header}.items() if value is not None}
-    present = {name: value for name, value in tensors.items() if value is not None}
-    path.write_bytes(to_bytes(present, metadata=whole))
-    return path
+    return small_universal.write(path, untrained(SIZE), changed, **header)
 
 
 def draw(n: int, d: int, seed: int = 0) -> torch.Tensor:
@@ -193,7 +186,7 @@ def test_a_study_keeps_to_the_prior_that_it_began_with(path: Path) -> None:
     """A file that is trained anew has the same path, size and time."""
 
     def train(seed: int) -> None:
-        write(path, untrained(SIZE, seed).state_dict())
+        small_universal.write(path, untrained(SIZE, seed))
         os.utime(path, (0, 0))
 
     def study() -> AskTell:

@@ -1,6 +1,6 @@
 """The processes that the network guesses, compared with scikit-learn's, and their targets."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -232,13 +232,11 @@ def test_what_lies_outside_the_range_stays_apart() -> None:
 
 
 def test_with_and_without_a_gradient_the_posterior_is_the_same() -> None:
-    generator = torch.Generator().manual_seed(0)
-    features, targets = torch.rand(2, 9, 3, generator=generator), torch.rand(2, 9)
-    asked = torch.cat([features[:, :2], torch.rand(2, 5, 3, generator=generator)], 1)
-    shapes = (2, 4, 3), (2, 4, 6), (2, 4), (2, 4), (2, 4), (2, 3, 2), (2, 1)
-    parts = [torch.zeros(shape) for shape in shapes]
-    parts[3] -= 5.0  # the noises
-    conditioned = Processes.conditioned(Hypotheses(*parts), features, targets)
+    features, targets = draw(2, 9, 3)
+    asked = torch.cat([features[:, :2], draw(2, 5, 3, seed=1)[0]], 1)
+    believed = hypotheses(2, 4, 3, warp=0.5)
+    conditioned = Processes.conditioned(believed, features, targets)
+    parts = (getattr(believed, field.name) for field in fields(believed))
     learnt = Hypotheses(*(part.clone().requires_grad_() for part in parts))
     trained = Processes.conditioned(learnt, features, targets)
     for left, right in zip(conditioned.posterior(asked), trained.posterior(asked), strict=True):

@@ -1,7 +1,8 @@
 """Thousands of asks by threads and processes that share a study (`make soak`).
 
-    python tests/reliability/soak.py journal --preset start-up
-    python tests/reliability/soak.py postgresql --preset default --trials 500
+    export PYTHONPATH=tests/shared:tests/reliability
+    python benchmarks/scripts/soak.py journal --preset start-up
+    python benchmarks/scripts/soak.py postgresql --preset default --trials 500
 
 Prints what each tenth of the study cost: seconds of an ask, and memory, open files and threads of
 a process. Exits with 1 if a configuration was tried twice, a trial is missing, the surrogate
