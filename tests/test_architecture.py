@@ -21,11 +21,11 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "universal": ({"numpy", "torch", "safetensors"}, {"engine"}),
     "recommend": (NUMERICS, {"engine", "space", "universal"}),
     "transfer": (NUMERICS | {"rich"}, {"engine", "space", "universal", "recommend"}),
-    "memory": ({"numpy", "platformdirs"}, {"engine", "space", "recommend", "transfer"}),
+    "memory": ({"numpy", "platformdirs"}, {"space", "recommend", "transfer"}),
     "study": ({"numpy"}, {"engine", "space", "universal", "recommend", "transfer", "memory"}),
     "adapters": (
         NUMERICS | FRAMEWORKS | {"pandas"},
-        {"engine", "space", "recommend", "transfer", "memory", "study"},
+        {"space", "recommend", "transfer", "memory", "study"},
     ),
     "plots": (
         {"numpy", "scipy", "matplotlib"},
@@ -37,7 +37,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     ),
 }
 # Files at the top of the package, which every room may import.
-TOP = {"_version"}
+TOP = {"_version", "checks", "files"}
 
 # Where private framework API may be used, once each, and what for: Optuna has no public way to
 # show the parameters of a running trial to other processes but its storage.

@@ -13,10 +13,10 @@ from rich.table import Table
 from dre_bench.measuring import calibration, numbers, scale, speed
 from dre_bench.names import entry_of
 from dre_bench.replays.command import evaluate
+from dre_plugins.checks import require
 from dre_plugins.cli.console import console, printable, tracked
 from dre_plugins.cli.errors import command_line
 from dre_plugins.cli.options import PRIOR_FILES, check_folder, check_machine, check_writable
-from dre_plugins.engine.settings import require
 
 app = command_line(
     "dre-bench",

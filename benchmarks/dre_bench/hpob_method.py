@@ -21,7 +21,7 @@ from dre_bench.rivals.protocol import rows_of
 from dre_bench.table_contexts import contexts_of, in_contexts
 from dre_bench.tables import trials_of
 from dre_plugins.adapters.common.options import seed_from
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior, LoadedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings

@@ -9,8 +9,9 @@ from typing import Annotated, cast
 import typer
 from rich.table import Table
 
+from dre_plugins.checks import require
 from dre_plugins.cli.console import console, tracked
-from dre_plugins.engine.settings import check_device, require
+from dre_plugins.engine.settings import check_device
 
 
 def numbers(option: str, text: str) -> list[int]:

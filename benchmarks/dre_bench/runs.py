@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 
 import dre_plugins
 from dre_plugins.cli.console import tracked
-from dre_plugins.engine.files import regular
+from dre_plugins.files import regular
 
 Record: TypeAlias = dict[str, Any]
 Study: TypeAlias = "Callable[[Sources, Run], Record]"

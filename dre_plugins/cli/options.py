@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dre_plugins.engine.settings import MAX_THREADS, check_device, require
+from dre_plugins.checks import require
+from dre_plugins.engine.settings import MAX_THREADS, check_device
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset

@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as from_bytes, save as to_bytes
 from torch import Tensor
 
-from dre_plugins.engine.files import atomic_write
+from dre_plugins.files import atomic_write
 
 
 class PriorError(ValueError):

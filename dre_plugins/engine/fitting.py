@@ -11,11 +11,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.optim.adam import adam
 
+from dre_plugins.checks import require
 from dre_plugins.engine.gradients import FitGradient, FlatParameters
 from dre_plugins.engine.losses import LOSSES
 from dre_plugins.engine.ranks import rank_normalised
 from dre_plugins.engine.scorers import Parameters
-from dre_plugins.engine.settings import FittingError, FittingSettings, ScorerSettings, require
+from dre_plugins.engine.settings import FittingError, FittingSettings, ScorerSettings
 
 # Below this length a list is too short to be split: all of it is support and query (section 2 of
 # the paper).

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dre_plugins.checks import require
 from dre_plugins.engine.ranks import ascending, group_sums
-from dre_plugins.engine.settings import require
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from threadpoolctl import ThreadpoolController
 
-from dre_plugins.engine.settings import MAX_THREADS, require
+from dre_plugins.checks import require
+from dre_plugins.engine.settings import MAX_THREADS
 
 _entering = threading.Lock()
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dre_plugins.checks import require
+
 ACTIVATIONS = ("relu", "silu")
 
 # Named here, without torch, so that a sampler can check its arguments; `engine.losses` and
@@ -22,24 +24,10 @@ ACQUISITION_NAMES = ("log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson
 DEFAULT_ACQUISITIONS = ("log-rank-ei", "ei")
 # More threads than cores only wait, and OpenMP ends the process if it cannot start them.
 MAX_THREADS = 1024
-# Characters of a wrong value that a message shows.
-MAX_SHOWN = 200
 
 
 class FittingError(RuntimeError):
     """Say that a fit ended in weights that are not finite."""
-
-
-def require(claim: bool, argument: str, value: object, remedy: str) -> None:
-    """Raise a ValueError that names the argument, its value and the remedy unless `claim`."""
-    if not claim:
-        raise ValueError(f"{argument} must be {remedy}, got {shortened(value)}.")
-
-
-def shortened(value: object) -> str:
-    """Return the text of a value for a message, cut where it is long, as that of a table."""
-    text = repr(value)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from dre_plugins.engine.files import make_folder, regular, sibling_path
+from dre_plugins.files import make_folder, regular, sibling_path
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded_study import Header
 from dre_plugins.memory.records import Recorder, digest_of, has_grown

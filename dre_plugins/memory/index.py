@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dre_plugins.engine.files import atomic_write, regular
+from dre_plugins.files import atomic_write, regular
 from dre_plugins.memory.recorded_study import Header, is_time
 from dre_plugins.memory.records import SUFFIX, TRIAL, RecordError, parsed, read_lines
 from dre_plugins.space.search_space import SearchSpace

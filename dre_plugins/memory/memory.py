@@ -12,10 +12,9 @@ from pathlib import Path
 
 import platformdirs
 
-from dre_plugins.engine.files import delete_abandoned, regular
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_real, require
+from dre_plugins.files import delete_abandoned, regular
 from dre_plugins.memory.index import Entry, Index, read_index
-from dre_plugins.space.base import is_real
 from dre_plugins.transfer.archive import DAMAGES
 
 VARIABLE = "DRE_MEMORY"

@@ -11,9 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from dre_plugins.checks import is_real
 from dre_plugins.recommend.directions import SIGNS
 from dre_plugins.recommend.trials import Observed, Trial, observed_trials
-from dre_plugins.space.base import is_real
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import Task

@@ -22,7 +22,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from dre_plugins.engine.files import atomic_write, make_folder, regular
+from dre_plugins.files import atomic_write, make_folder, regular
 from dre_plugins.memory.recorded_study import Header, RecordedStudy, RecordedTrial
 from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.trials import Trial, TrialState, values_of

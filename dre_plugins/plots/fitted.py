@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from dre_plugins.checks import is_integer, require
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.pareto import single_objective
 from dre_plugins.recommend.prior import GivenPrior, checked
@@ -19,7 +19,7 @@ from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, feasible
-from dre_plugins.space.base import Array, is_integer
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.study.arguments import prior_from
 from dre_plugins.study.ask_tell import AskTell

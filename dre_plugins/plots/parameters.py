@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.axes import Axes
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.plots.style import plain
 from dre_plugins.space import Domain, Float, Integer, SearchSpace
 from dre_plugins.space.base import Array

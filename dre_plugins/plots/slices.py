@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from dre_plugins.checks import require
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.engine.settings import require
 from dre_plugins.plots import style
 from dre_plugins.plots.fitted import Fitted, Study
 from dre_plugins.plots.parameters import ParameterAxis, axis_of

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_real, require
 from dre_plugins.recommend.trials import Trial, TrialState, number_of
-from dre_plugins.space.base import is_real
 
 SIGNS: Mapping[str, float] = {"maximize": 1.0, "minimize": -1.0}
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.recommend.lists import dense_ranks
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Array, Mask

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
-from dre_plugins.engine.settings import Preset, get_preset, require
+from dre_plugins.checks import require
+from dre_plugins.engine.settings import Preset, get_preset
 from dre_plugins.space.base import Array, Features, Mask, Units
 from dre_plugins.space.search_space import SearchSpace
 

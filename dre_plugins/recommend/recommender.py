@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre_plugins.engine.settings import get_preset, require
+from dre_plugins.checks import is_integer, require
+from dre_plugins.engine.settings import get_preset
 from dre_plugins.recommend import schedule
 from dre_plugins.recommend.batch import Batch
 from dre_plugins.recommend.evidence import Evidence
@@ -36,7 +37,7 @@ from dre_plugins.recommend.proposers.space_filling import SpaceFilling, complete
 from dre_plugins.recommend.schedule import Choice, TurnRules, stream
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Mask, Units, is_integer
+from dre_plugins.space.base import Mask, Units
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from dre_plugins.checks import is_integer, require
 from dre_plugins.engine.settings import (
     ACQUISITION_NAMES,
     DEFAULT_ACQUISITIONS,
@@ -12,9 +13,7 @@ from dre_plugins.engine.settings import (
     Preset,
     check_device,
     get_preset,
-    require,
 )
-from dre_plugins.space.base import is_integer
 
 # What failed trials may mean, see `RecommenderSettings`.
 FAILED = ("model", "worst", "ignore")

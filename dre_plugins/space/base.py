@@ -157,16 +157,6 @@ def fill(instance: Any, **fields: Any) -> None:
         object.__setattr__(instance, name, value)
 
 
-def is_integer(value: object) -> bool:
-    """Say whether `value` is a whole number by type: bool is not, NumPy's integers are."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def is_real(value: object) -> bool:
-    """Say whether `value` is a number by type: bool is not, NumPy's numbers are."""
-    return isinstance(value, (float, int, np.floating, np.integer)) and not isinstance(value, bool)
-
-
 _PLAIN = frozenset({bool, int, str, bytes, type(None)})
 
 

@@ -14,16 +14,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from dre_plugins.checks import is_integer
 from dre_plugins.space import ranges
-from dre_plugins.space.base import (
-    FARTHEST,
-    SLACK,
-    Array,
-    Domain,
-    UnsupportedDomainError,
-    fill,
-    is_integer,
-)
+from dre_plugins.space.base import FARTHEST, SLACK, Array, Domain, UnsupportedDomainError, fill
 from dre_plugins.space.ranges import Gaussian, Grid, Linear, Log, Warp
 
 # With more bins, units do not resolve them well: such a grid is searched like a continuum, and

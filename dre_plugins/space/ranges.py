@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dre_plugins.space.base import Array, UnsupportedDomainError, is_integer, is_real
+from dre_plugins.checks import is_integer, is_real
+from dre_plugins.space.base import Array, UnsupportedDomainError
 
 MAX_FLOAT = sys.float_info.max
 # Beyond, the distribution function of the normal distribution cannot tell values apart.

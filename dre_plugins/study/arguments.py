@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dre_plugins.engine.settings import Preset, get_preset, require
+from dre_plugins.checks import require
+from dre_plugins.engine.settings import Preset, get_preset
 from dre_plugins.recommend.prior import (
     AUTO,
     UNIVERSAL,

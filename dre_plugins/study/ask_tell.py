@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_integer, require
 from dre_plugins.recommend.directions import Directions, checked_constraints, checked_cost
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.prior import AUTO, GivenPrior, checked, yields_to_memory
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Domain, is_integer
+from dre_plugins.space.base import Domain
 from dre_plugins.space.rules import Rule, Valid
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.study import configurations

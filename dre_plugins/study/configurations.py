@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_real, require
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space.base import Domain, is_real, match_key, naming_parameter
+from dre_plugins.space.base import Domain, match_key, naming_parameter
 from dre_plugins.space.discrete import Categorical, ordered_choices
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace

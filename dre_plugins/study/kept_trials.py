@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_integer, require
 from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import non_dominated
@@ -23,7 +23,6 @@ from dre_plugins.recommend.trials import (
     observed_trials,
     values_of,
 )
-from dre_plugins.space.base import is_integer
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.study.configurations import agree

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.recommend.trials import Observed
 from dre_plugins.space.search_space import SearchSpace
 

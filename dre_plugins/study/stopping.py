@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_integer, is_real, require
 from dre_plugins.recommend.lists import largest_of
 from dre_plugins.recommend.trials import Observed, number_of
-from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.rules import Rule
 from dre_plugins.study.kept_trials import KeptTrials
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.engine.files import atomic_write, regular
+from dre_plugins.files import atomic_write, regular
 from dre_plugins.space.base import Array
 
 _HEADER = "header"

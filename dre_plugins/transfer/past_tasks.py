@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.recommend.lists import TrialList, joint_list
 from dre_plugins.recommend.prior import PastTask
 from dre_plugins.recommend.sketch import sketched

@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 
+from dre_plugins.checks import require, shortened
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import PriorError
-from dre_plugins.engine.files import regular
 from dre_plugins.engine.scorers import Parameters, layer_shapes
-from dre_plugins.engine.settings import ScorerSettings, require, shortened
+from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.files import regular
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.space import SearchSpace
 from dre_plugins.space.base import Array

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.engine.settings import ContextSettings, ScorerSettings, require
+from dre_plugins.checks import is_integer, require
+from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.space.base import Array, is_integer
+from dre_plugins.space.base import Array
 from dre_plugins.space.candidates import mutate, sobol
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import Progress, meta_train

@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dre_plugins.checks import require
 from dre_plugins.engine import checkpoint
-from dre_plugins.engine.files import regular
 from dre_plugins.engine.scorers import Parameters
-from dre_plugins.engine.settings import LOSS_NAMES, require
+from dre_plugins.engine.settings import LOSS_NAMES
+from dre_plugins.files import regular
 
 FORMAT = "dre-plugins/meta-training"
 VERSION = 1

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import PriorError
-from dre_plugins.engine.files import regular
+from dre_plugins.files import regular
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 FORMAT = "dre-plugins/universal-prior"

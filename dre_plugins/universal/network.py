@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.universal.processes import Hypotheses, Processes
 
 # Limits of the logarithms of lengthscales, variances and exponents of warps.

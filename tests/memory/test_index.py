@@ -17,7 +17,7 @@ from remembered import SPACE, files_of, header, loss, tune, write_studies, write
 from spies import spy
 
 from dre_plugins import AskTell
-from dre_plugins.engine.files import sibling_path
+from dre_plugins.files import sibling_path
 from dre_plugins.memory import Memory, index as index_module
 from dre_plugins.memory.recorded_study import RecordedTrial
 from dre_plugins.memory.records import Recorder, header_line, space_line, trial_line

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from readers import SPACE, make_prior, training
 from searches import RaySearch
 
-from dre_plugins.engine.files import atomic_write
+from dre_plugins.files import atomic_write
 from dre_plugins.transfer import training_state
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior

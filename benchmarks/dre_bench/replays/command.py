@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dre_plugins.checks import require
 from dre_plugins.cli.console import console, tracked, warn
 from dre_plugins.cli.options import (
     Device,
@@ -18,7 +19,6 @@ from dre_plugins.cli.options import (
     check_writable,
     load_tasks,
 )
-from dre_plugins.engine.settings import require
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset

@@ -18,8 +18,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dre_bench.rivals.protocol import TableMethod, log_expected_improvement, standardised
+from dre_plugins.checks import require
 from dre_plugins.engine.scorers import Parameters, perceptron
-from dre_plugins.engine.settings import require
 
 # Values are standardised: less is below what any benchmark resolves, and 0 has no logarithm.
 MIN_VARIANCE = 1e-6

@@ -37,7 +37,7 @@ from dre_bench.rivals.protocol import (
     sampled,
     standardised,
 )
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 
 BATCH_TASKS = 8
 BATCH_ROWS = 64

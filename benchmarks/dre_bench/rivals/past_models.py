@@ -16,7 +16,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from dre_bench.rivals.protocol import PastTasks, TableMethod, past_tables, sampled, standardised
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 
 # Covariances of all past tasks at once: a chunk of rows for 100 of them takes 3 MB.
 _CHUNK = 64

@@ -16,8 +16,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from dre_plugins.checks import require
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.engine.settings import require
 from dre_plugins.recommend.universal_prior import log_improvements
 from dre_plugins.transfer.metadata import MetaDataset
 

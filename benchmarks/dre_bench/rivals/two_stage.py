@@ -23,7 +23,7 @@ from torch import Tensor
 from dre_bench.rivals.past_models import PastModels, TransferMethod, gaussian_process, marginals
 from dre_bench.rivals.protocol import PastTasks, log_expected_improvement, standardised
 from dre_bench.rivals.rgpe import misranked
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 
 
 @dataclass(frozen=True)

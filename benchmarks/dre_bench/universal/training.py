@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from dre_bench.universal.lessons import Lesson, draw_lesson
 from dre_bench.universal.tasks import MAX_FEATURES
+from dre_plugins.checks import require
 from dre_plugins.engine import checkpoint
-from dre_plugins.engine.settings import require
 from dre_plugins.universal.file import FORMAT, VERSION
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_real, require
 from dre_plugins.recommend.trials import number_of
-from dre_plugins.space.base import is_real
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,10 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_integer, require
 from dre_plugins.recommend.directions import checked_cost
 from dre_plugins.recommend.prior import GivenPrior, yields_to_memory
 from dre_plugins.recommend.trials import number_of
-from dre_plugins.space.base import is_integer
 
 # `cost="duration"`: what a trial costs is how long it takes.
 DURATION = "duration"

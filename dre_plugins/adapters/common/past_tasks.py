@@ -12,7 +12,7 @@ import numpy as np
 
 from dre_plugins.adapters.common.domains import without_tuples
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task, counted

@@ -18,11 +18,10 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_real, require
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
 from dre_plugins.recommend.interruptions import is_from_signal_handler
 from dre_plugins.recommend.trials import Trial, number_of
-from dre_plugins.space.base import is_real
 from dre_plugins.space.ranges import is_finite
 
 ConstraintsFunc: TypeAlias = Callable[[FrozenTrial], Sequence[float]]

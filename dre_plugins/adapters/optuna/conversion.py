@@ -24,17 +24,10 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 from dre_plugins.adapters.common.domains import choice_of
 from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
+from dre_plugins.checks import is_real
 from dre_plugins.recommend.trials import Trial, TrialState, number_of
 from dre_plugins.space import Domain, Float, Integer, SearchSpace, UnsupportedDomainError
-from dre_plugins.space.base import (
-    FARTHEST,
-    UNIT_MAX,
-    UNIT_MIN,
-    Mask,
-    is_real,
-    match_key,
-    naming_parameter,
-)
+from dre_plugins.space.base import FARTHEST, UNIT_MAX, UNIT_MIN, Mask, match_key, naming_parameter
 from dre_plugins.space.conditions import infer_conditions
 
 CLAIM_KEY = "dre:suggestion"

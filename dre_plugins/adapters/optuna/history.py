@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 from dre_plugins.adapters.common.options import DURATION, cost_from
 from dre_plugins.adapters.optuna import conversion
 from dre_plugins.adapters.optuna.attributes import constraints_of, stored_trials
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.recommend.trials import Trial, number_of
 from dre_plugins.space.base import Mask, match_key
 from dre_plugins.space.search_space import SearchSpace

@@ -21,7 +21,7 @@ from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource
 from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.adapters.optuna.suggestions import Suggestions
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS

@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.conversion import domain_of
 from dre_plugins.adapters.optuna.history import read
-from dre_plugins.engine.settings import require, shortened
+from dre_plugins.checks import require, shortened
 from dre_plugins.study.ask_tell import AskTell
 from dre_plugins.transfer.metadata import MetaDataset, Task
 

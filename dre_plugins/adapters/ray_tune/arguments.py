@@ -14,10 +14,9 @@ from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import ResultReader, logger
 from dre_plugins.adapters.ray_tune.sources import Source, read_results
 from dre_plugins.adapters.ray_tune.tree import hidden_in
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_real, require
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.trials import number_of
-from dre_plugins.space.base import is_real
 from dre_plugins.space.rules import Valid
 from dre_plugins.study.arguments import GivenMemory, is_wanted
 from dre_plugins.study.ask_tell import AskTell

@@ -15,7 +15,7 @@ from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.common.domains import choice_of, float_of, holds, multiples
 from dre_plugins.adapters.ray_tune import tree
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.space import (
     Categorical,
     Constant,

@@ -17,7 +17,7 @@ from dre_plugins.adapters.ray_tune.sources import (
     trials_in,
 )
 from dre_plugins.adapters.ray_tune.state import RESTORED
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.recommend.trials import Observed
 from dre_plugins.study.recommendation import Recommendation, recommended
 from dre_plugins.study.stopping import StoppingRule, StudyStopping

@@ -18,7 +18,7 @@ from dre_plugins.adapters.common.options import checked_cost_name, cost_in
 from dre_plugins.adapters.common.past_tasks import listed
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.sources import metrics_in
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.base import match_key
 from dre_plugins.study.ask_tell import AskTell

@@ -15,7 +15,7 @@ from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import RayTrials, ResultReader, logger
 from dre_plugins.adapters.ray_tune.sources import check_sources
 from dre_plugins.adapters.ray_tune.stored import catch_up, end_with_experiment
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import AUTO, GivenPrior

@@ -23,8 +23,8 @@ from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, TaskDefinition
 from dre_plugins.adapters.common.past_trials import PastTrial, trials_of
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.engine.files import regular
-from dre_plugins.engine.settings import shortened
+from dre_plugins.checks import shortened
+from dre_plugins.files import regular
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.base import match_key
 from dre_plugins.space.conditions import Condition

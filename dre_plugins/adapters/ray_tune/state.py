@@ -18,7 +18,7 @@ from ray import cloudpickle
 from ray.tune.search import Searcher
 
 from dre_plugins.adapters.ray_tune.history import logger
-from dre_plugins.engine.files import atomic_write, regular
+from dre_plugins.files import atomic_write, regular
 from dre_plugins.transfer import archive
 
 STATE_FORMAT = "dre_plugins.DRESearch"

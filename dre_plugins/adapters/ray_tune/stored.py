@@ -17,7 +17,7 @@ from ray.tune.search import SearchGenerator
 
 from dre_plugins.adapters.ray_tune.history import RayTrials, logger
 from dre_plugins.adapters.ray_tune.sources import ENDED, PICKLED, RECORDS, flat, recorded_in
-from dre_plugins.engine.files import regular
+from dre_plugins.files import regular
 from dre_plugins.space.base import match_key
 from dre_plugins.transfer import archive
 

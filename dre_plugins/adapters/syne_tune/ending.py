@@ -15,7 +15,7 @@ from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import Mode, TaskDefinition
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, searcher_in
 from dre_plugins.adapters.syne_tune.sources import read_experiment
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.recommend.trials import Observed
 from dre_plugins.study.recommendation import Recommendation, recommended
 from dre_plugins.study.stopping import StoppingRule, StudyStopping

@@ -21,7 +21,7 @@ from syne_tune.optimizer.schedulers.searchers.searcher import BaseSearcher
 
 from dre_plugins.adapters.common.options import seed_from
 from dre_plugins.adapters.syne_tune.conversion import cast, hyperparameters, space_of
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings

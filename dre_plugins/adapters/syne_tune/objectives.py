@@ -11,9 +11,8 @@ from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidel
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.syne_tune.history import StudySearcher
 from dre_plugins.adapters.syne_tune.scheduler import TellingScheduler
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_integer, require
 from dre_plugins.recommend.trials import Trial as StudyTrial, number_of
-from dre_plugins.space.base import is_integer
 
 
 class MultiObjectiveDRESearcher(StudySearcher):

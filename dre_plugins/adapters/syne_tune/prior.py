@@ -10,7 +10,7 @@ from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import Mode, TaskDefinition
 from dre_plugins.adapters.syne_tune.history import check_objective, logger
 from dre_plugins.adapters.syne_tune.sources import Source, tasks_in
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.past_tasks import PastTasks
 

@@ -27,10 +27,9 @@ from dre_plugins.adapters.syne_tune.history import StudySearcher, check_objectiv
 from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
 from dre_plugins.adapters.syne_tune.sources import Source
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import is_integer, is_real, require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.trials import number_of
-from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.transfer.metadata import MetaDataset
 
 _PLAIN = (str, int, float, bool, type(None))

@@ -34,11 +34,11 @@ from dre_plugins.adapters.common.past_tasks import Mode, TaskDefinition
 from dre_plugins.adapters.common.past_trials import PastTrial, trials_of
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import logger
-from dre_plugins.engine.files import regular
-from dre_plugins.engine.settings import shortened
+from dre_plugins.checks import is_integer, shortened
+from dre_plugins.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.space.base import Array, is_integer
+from dre_plugins.space.base import Array
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.sources.cells import configurations, typed

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from dre_plugins.checks import is_real
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space import Domain
-from dre_plugins.space.base import is_real
 from dre_plugins.space.numeric import Number
 from dre_plugins.space.ranges import is_finite
 from dre_plugins.transfer.spaces.inference import fits

@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from dre_plugins.engine.files import regular
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
+from dre_plugins.files import regular
 from dre_plugins.recommend.directions import SIGNS
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace

@@ -6,7 +6,7 @@ come, so that all are chosen jointly.
 
 from collections.abc import Mapping
 
-from dre_plugins.engine.settings import require
+from dre_plugins.checks import require
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.transfer.spaces.alignment import try_align
 from dre_plugins.transfer.spaces.merging import is_valid

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from dre_plugins.checks import is_integer, is_real
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space import Constant, Domain, Float, Integer, Normal, Ordinal
-from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_integer, is_real
+from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array
 from dre_plugins.space.numeric import Number
 from dre_plugins.transfer.spaces.aliases import LIMITS, SHARES_OR_COUNTS, roles
 from dre_plugins.transfer.spaces.prefixes import Change

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from dre_plugins.checks import is_integer
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, SearchSpace
-from dre_plugins.space.base import distinct_values, is_integer, naming_parameter
+from dre_plugins.space.base import distinct_values, naming_parameter
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.ranges import is_finite
 

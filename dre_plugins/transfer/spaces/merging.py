@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from dre_plugins.space.base import Domain, UnsupportedDomainError, distinct_values, is_integer
+from dre_plugins.checks import is_integer
+from dre_plugins.space.base import Domain, UnsupportedDomainError, distinct_values
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal, Number
