@@ -245,7 +245,11 @@ def learnt_space(
         for trial, converted in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
-    evidence = absences_of(plain.to_units(asked), [STATES[trial.state] for trial in trials])
+    if all(values.keys() == asked[0].keys() for values in asked):
+        units = np.zeros((len(asked), plain.n_parameters))  # values do not matter, and take time
+    else:
+        units = plain.to_units(asked)
+    evidence = absences_of(units, [STATES[trial.state] for trial in trials])
     rows = np.flatnonzero(evidence.shows_absence)
     since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
     conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)
