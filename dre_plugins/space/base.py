@@ -7,6 +7,7 @@ here" and passes through every vectorised method.
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import eq
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -186,6 +187,15 @@ def match_key(value: Any) -> Hashable:
     except TypeError:
         return kind, _ByEquality(value)
     return kind, value
+
+
+def match_keys(values: Sequence[Any]) -> list[Hashable]:
+    """Return the `match_key` of each value."""
+    kinds = [*map(type, values)]
+    is_plain = _PLAIN.union({float}).issuperset(kinds)
+    if is_plain and all(map(eq, values, values)):  # only NaN is not equal to itself
+        return [*zip(kinds, values, strict=True)]
+    return [match_key(value) for value in values]
 
 
 def distinct_values(values: Iterable[Any]) -> tuple[Any, ...]:

@@ -10,7 +10,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dre_plugins.space.base import SLACK, Array, Domain, Mask, Positions, fill, match_key
+from dre_plugins.space.base import (
+    SLACK,
+    Array,
+    Domain,
+    Mask,
+    Positions,
+    fill,
+    match_key,
+    match_keys,
+)
 from dre_plugins.space.discrete import Constant
 from dre_plugins.space.numeric import Number
 
@@ -222,7 +231,7 @@ class _Parent:
         rows = [row for row, configuration in enumerate(configurations) if name in configuration]
         observed = [configurations[row][name] for row in rows]
         is_number = isinstance(domain, Number)
-        keys: Sequence[Any] = observed if is_number else [*map(match_key, observed)]
+        keys: Sequence[Any] = observed if is_number else match_keys(observed)
         value_of = dict(zip(keys, observed, strict=True))
         ordered = sorted(value_of) if is_number else [*value_of]
         place_of = {key: place for place, key in enumerate(ordered)}

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.space.base import Array, Domain, UnsupportedDomainError, fill, match_key
+from dre_plugins.space.base import (
+    Array,
+    Domain,
+    UnsupportedDomainError,
+    fill,
+    match_key,
+    match_keys,
+)
 from dre_plugins.space.ranges import are_finite
 
 # Up to this many choices are one-hot. More choices share this many columns of random signs, which
@@ -30,7 +37,7 @@ class _Listed(Domain):
     _bin_of: dict[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def _list(self, values: tuple[Any, ...]) -> None:
-        keys = tuple(map(match_key, values))
+        keys = tuple(match_key(value) for value in values)
         bin_of = {key: index for index, key in enumerate(keys)}
         if not values:
             raise UnsupportedDomainError("there are no values to choose from; list at least one.")
@@ -47,8 +54,9 @@ class _Listed(Domain):
         return match_key(value) in self._bin_of
 
     def to_units(self, values: Sequence[Any]) -> Array:
+        bin_of = self._bin_of
         try:
-            index = [self._bin_of[match_key(value)] for value in values]
+            index = [bin_of[key] for key in match_keys(values)]
         except KeyError:
             unknown = next(value for value in values if not self.contains(value))
             raise ValueError(f"{unknown!r} is not one of {list(self._values)!r}.") from None
@@ -167,6 +175,13 @@ class Constant(_Listed):
 
     def __post_init__(self) -> None:
         self._list((self.value,))
+
+    @property
+    def n_features(self) -> int:
+        return 0
+
+    def features(self, units: Array) -> Array:
+        return np.empty((len(units), 0))
 
 
 def ordered_choices(choices: Iterable[Any], name: str = "") -> Domain:

@@ -110,7 +110,10 @@ class Grid:
     def steps(self, values: Sequence[Any]) -> Array:
         """Return how many steps each value lies above the first, `[N]`."""
         if self.divisor == 1:  # subtract before rounding to floats: integers may exceed 2**53
-            above = [(int(v) if is_integer(v) else float(v)) - self.first for v in values]
+            if _PLAIN.issuperset(map(type, values)):
+                above = [value - self.first for value in values]
+            else:
+                above = [(int(v) if is_integer(v) else float(v)) - self.first for v in values]
             return np.array(above, dtype=np.float64) / self.stride
         return (np.array(values, dtype=np.float64) - self.low) / self.step
 
@@ -130,8 +133,11 @@ def is_finite(value: Any) -> bool:
 
 def are_finite(values: Sequence[Any]) -> bool:
     """Say whether `is_finite` holds for each value; for plain numbers without a call for each."""
-    if _PLAIN.issuperset(map(type, values)):
-        return all(abs(value) <= MAX_FLOAT for value in values)
+    kinds = set(map(type, values))
+    if kinds == {float}:
+        return bool(np.isfinite(np.array(values)).all())
+    if kinds == {int}:
+        return bool(-MAX_FLOAT <= min(values) and max(values) <= MAX_FLOAT)
     return all(map(is_finite, values))
 
 
