@@ -105,9 +105,10 @@ def feasible(history: Sequence[Trial]) -> Mask:
 
 
 def may_be_feasible(states: Sequence[ConstraintState], candidates: Mask) -> Mask:
-    """Return which candidates `[N]` are known to meet all constraints; if none, the unknown ones.
+    """Return which candidates `[N]` are known to meet all constraints.
 
-    There is a state for each of them.
+    If none is, these are the candidates whose constraints are unknown. There is a state for each
+    trial `[N]`.
     """
     for wanted in (ConstraintState.MET, ConstraintState.UNKNOWN):
         eligible: Mask = candidates & np.array([state is wanted for state in states], np.bool_)

@@ -24,9 +24,10 @@ class PastTrial:
     has_failed: bool
 
     def by_step(self, resource: str | None) -> dict[float, Mapping[str, Any]]:
-        """Return the reports by their number of a resource, or else one more than that before.
+        """Return the reports by step: what they state of a resource, such as epochs.
 
-        Where a trial began again at an earlier step, the later ones before that do not count.
+        A report without a number there is one step after the report before. Where a trial began
+        again at an earlier step, its reports of that and of later steps no longer count.
         """
         reports: dict[float, Mapping[str, Any]] = {}
         for report in self.reports:

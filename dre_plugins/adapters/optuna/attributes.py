@@ -231,12 +231,12 @@ class StatedConstraints:
         stated.system_attrs = {**trial.system_attrs, CONSTRAINTS_KEY: violations}
         return stated
 
-    def known(
+    def with_constraints(
         self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]
     ) -> list[Trial]:
-        """Return a history with the constraints that could not be written.
+        """Return a history with the constraints that this process could not write.
 
-        Where others are missing, they are unknown: the function has failed, or another process
+        Those of other trials without any are unknown: the function has failed, or another process
         could not write them.
         """
         if self._function is None:

@@ -252,7 +252,7 @@ class DRESampler(BaseSampler):
         self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]
     ) -> list[Trial]:
         """Return a history of trials with what this sampler alone knows of their constraints."""
-        return self._constraints.known(study, trials, history)
+        return self._constraints.with_constraints(study, trials, history)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial

@@ -68,7 +68,7 @@ class Suggestions:
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self.history.readable(begun, search_space, study.directions)
         self.reporter.log(study, "<unreadable>", problem)
-        history = self.constraints.known(study, others, history)
+        history = self.constraints.with_constraints(study, others, history)
         ordered = self.settings.order_numeric_choices
         space, whole = conversion.learnt_space(search_space, others, history, ordered)
         space, counts = conversion.spanning(space, others, history)

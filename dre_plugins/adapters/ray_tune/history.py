@@ -51,14 +51,14 @@ class ResultReader:
         cost: Any = None,
         stopped: Any = "pruned",
     ) -> ResultReader:
-        """Return one with arguments of `DRESearch`; a ValueError says that one is wrong."""
+        """Return a reader with arguments of `DRESearch`; a ValueError says that one is wrong."""
         metric, mode = _checked_objectives(metric, mode)
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         name = checked_cost_name(cost, "a metric", TIME_TOTAL_S)
         return cls(metric, mode, Limits.of(constraints), name, stopped)
 
     def of_tuner(self, metric: Any, mode: Any, stop: Any) -> ResultReader:
-        """Return one with what a Tuner says, too; a ValueError says that it differs."""
+        """Return a reader with what a Tuner says, too; a ValueError says that it differs."""
         metric, mode = _checked_objectives(metric, mode)
         return replace(
             self,
@@ -68,7 +68,7 @@ class ResultReader:
         )
 
     def with_default_metric(self, *, is_needed: bool) -> ResultReader:
-        """Return one with the metric of trainables that return a number, if only a mode is given.
+        """Return a reader of what trainables return as a number, if only a mode is given.
 
         A ValueError says that a metric or a mode is missing, if they are needed.
         """

@@ -147,7 +147,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
 
     def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
         """Learn the last report of a trial."""
-        self._has_all(trial, result, self.metrics)  # or else it says so
+        self._has_all(trial, result, self.metrics)  # warns if any is missing
         signed = zip(self.metric_multiplier, self.metrics, strict=True)
         values = [sign * number_of(result.get(name)) for sign, name in signed]
         self._tell(trial, result, values)
