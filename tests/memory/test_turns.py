@@ -72,6 +72,7 @@ def test_start_up_trials_that_are_asked_for_are_space_filling(memory):
     assert [study.explain(n).source for n in range(5)] == ["random"] * 4 + ["model"]
 
 
+@pytest.mark.whole_search
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_past_studies_of_the_mirrored_loss_are_contradicted_and_then_reversed(memory, sign):
     """They lead to the worst region first, and from the fifth trial on to the best one."""
