@@ -99,27 +99,26 @@ class _PerceptronGradient:
         self._by_biases = [flat.gradients[f"{prefix}.{layer}.bias"] for layer in layers]
         for of_layer in (self._weights, self._by_weights):
             of_layer[0] = of_layer[0][:, : rows.shape[-1]]
-        self._rows = rows
         self._is_silu = activation == "silu"
         self._one = rows.new_ones(())
         shapes = [(*rows.shape[:2], weight.shape[-1]) for weight in self._weights]
+        # Few buffers, so that those of a step stay in a core's cache.
         self._sums = [rows.new_empty(shape) for shape in shapes]
         self._slopes = [rows.new_empty(shape) for shape in shapes[:-1]]
-        self._outputs = [rows.new_empty(shape) for shape in shapes[:-1]]
         self._errors = [rows.new_empty(shape) for shape in shapes[:-1]]
+        self._below = [rows, *self._sums[:-1]]
 
     def forward(self, shift: Tensor | None = None) -> Tensor:
         """Return the outputs `[M, R, out]`, which the next call overwrites.
 
         `shift` `[M, B, 1, out]` is added to the first layer, for all rows of a list.
         """
-        below = self._rows
-        for layer, total in enumerate(self._sums):
+        for layer, (below, total) in enumerate(zip(self._below, self._sums, strict=True)):
             torch.baddbmm(self._biases[layer], below, self._weights[layer], out=total)
             if layer == 0 and shift is not None:
                 total.view(*shift.shape[:2], -1, shift.shape[-1]).add_(shift)
-            if layer < len(self._outputs):
-                below = self._activated(layer)
+            if layer < len(self._slopes):
+                self._activate(total, self._slopes[layer])
         return total
 
     def backward(self, error: Tensor) -> Tensor:
@@ -128,25 +127,29 @@ class _PerceptronGradient:
         `error` has the derivatives of the loss by the outputs `[M, R, out]`.
         """
         for layer in reversed(range(len(self._weights))):
-            below = self._outputs[layer - 1] if layer else self._rows
-            torch.bmm(below.mT, error, out=self._by_weights[layer])
+            below, by_weight = self._below[layer], self._by_weights[layer]
+            is_column = error.shape[-1] == 1  # its products take a fifth of the time like this
+            if is_column:
+                torch.bmm(error.mT, below, out=by_weight.mT)
+            else:
+                torch.bmm(below.mT, error, out=by_weight)
             torch.sum(error, 1, keepdim=True, out=self._by_biases[layer])
             if layer:
-                torch.bmm(error, self._weights[layer].mT, out=self._errors[layer - 1])
+                product = torch.mul if is_column else torch.bmm
+                product(error, self._weights[layer].mT, out=self._errors[layer - 1])
                 error = self._errors[layer - 1].mul_(self._slopes[layer - 1])
         return error
 
-    def _activated(self, layer: int) -> Tensor:
-        """Return the outputs of a layer, and keep the slopes of its activation."""
-        total, slope, output = self._sums[layer], self._slopes[layer], self._outputs[layer]
+    def _activate(self, total: Tensor, slope: Tensor) -> None:
+        """Replace the sums of a layer by its outputs, and write the slopes of its activation."""
         if not self._is_silu:
             slope.copy_(total > 0.0)
-            return torch.mul(total, slope, out=output)
+            total.mul_(slope)
+            return
         torch.sigmoid(total, out=slope)
-        torch.mul(total, slope, out=output)
+        total.mul_(slope)
         # silu'(x) = σ + x σ (1 − σ): from σ towards 1 by the output; loses nothing for large x
-        torch.lerp(slope, self._one, output, out=slope)
-        return output
+        torch.lerp(slope, self._one, total, out=slope)
 
 
 class _ContextGradient:

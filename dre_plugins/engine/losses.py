@@ -110,7 +110,7 @@ class Loss:
 def _plackett_luce(scores: Tensor, prepared: Prepared) -> tuple[Tensor, Tensor, Tensor]:
     """Return s less its centre, L in sorted order, and exp(s_j) sum_{i >= j} W_i / exp(L_i)."""
     order, mirrored = prepared.order.expand(scores.shape), prepared.mirrored.expand(scores.shape)
-    high, low = scores.amax(-1, keepdim=True), scores.amin(-1, keepdim=True)
+    low, high = scores.aminmax(dim=-1, keepdim=True)
     s = scores - 0.5 * (high + low)
     # On a GPU, asking for the size would wait for the device.
     size = math.inf if s.is_cuda else 0.5 * float((high - low).amax())

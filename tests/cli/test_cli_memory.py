@@ -74,6 +74,10 @@ def test_show(dre, memory):
     assert "wine wine" in text  # where it has learnt from: identity and name are the same here
     text = dre("memory", "show", "wine").output
     assert "12 complete" in text and "no study" in text and "best value" in text
+    study = tune(memory, 0, name="without")
+    study.tell(study.ask()[0], None)
+    text = dre("memory", "show", "without").output
+    assert "1 failed" in text and "best value" not in text
 
 
 def test_forget_goes_by_whole_names(dre, memory):

@@ -168,7 +168,7 @@ def test_a_folder_that_is_missing_is_named_once(tmp_path: Path) -> None:
         metadata_from_experiments(tmp_path / "missing")
 
 
-def written(folder: Path, table: str, metadata: dict[str, Any] | None = None) -> Path:
+def written(folder: Path, table: str, metadata: Any = None) -> Path:
     folder.mkdir()
     with zipfile.ZipFile(folder / "results.csv.zip", "w") as archive:
         archive.writestr("results.csv", table)
@@ -279,14 +279,15 @@ def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
     cut.write_bytes(cut.read_bytes()[:-30])
     written(tmp_path / "broken", table, named)
     (tmp_path / "broken" / "metadata.json").write_text('{"metric_names"')
+    written(tmp_path / "list", table, [named])
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "metadata.json").write_text("{}")
     metadata = metadata_from_experiments(tmp_path)
     assert [task.name for task in metadata] == ["good"]
     np.testing.assert_array_equal(metadata.tasks[0].values, [0.5])
     reasons = " ".join(metadata.skipped)
-    assert len(metadata.skipped) == 5 and "empty study" in reasons
-    for name in ("'cut'", "'broken'", "'none'", "'other' without the metric 'loss'"):
+    assert len(metadata.skipped) == 6 and "empty study" in reasons
+    for name in ("'cut'", "'broken'", "'list'", "'none'", "'other' without the metric 'loss'"):
         assert name in reasons
 
 
