@@ -25,8 +25,9 @@ def add_past(storage, name, n_trials=10, objective=objective):
 
 def test_the_other_studies_of_the_storage_are_learnt_from(storage, caplog):
     add_past(storage, "past")
-    running = add_past(storage, "running", 10)
+    running = add_past(storage, "running", 5)
     running.ask()
+    add_past(storage, "short", 4)
     with caplog.at_level(logging.INFO, "optuna.dre_plugins"):
         study = optimize(4, storage=storage, past_studies="storage")
     assert sum("2 past studies" in message for message in caplog.messages) == 1

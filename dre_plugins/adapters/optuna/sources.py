@@ -18,6 +18,7 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 from dre_plugins.adapters.optuna.conversion import domain_of
 from dre_plugins.adapters.optuna.history import read
 from dre_plugins.checks import require, shortened
+from dre_plugins.memory.selection import MIN_TRIALS
 from dre_plugins.study.ask_tell import AskTell
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
@@ -159,7 +160,10 @@ def _without_passwords(text: str, url: str) -> str:
 
 
 def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[Task]:
-    """Return the studies of a storage at a time, the one with the latest trial first."""
+    """Return the studies of a storage at a time, the one with the latest trial first.
+
+    As in a memory, those with fewer than `MIN_TRIALS` trials are left out.
+    """
     dated: list[tuple[datetime, Task]] = []
     for name, load in _stored_in(storage):
         if name == without:
@@ -169,7 +173,7 @@ def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[
             trials = _ended(study, time)
         except KeyError:  # deleted since the names were read
             continue
-        task = _task(study, trials, Counter()) if trials else None
+        task = _task(study, trials, Counter()) if len(trials) >= MIN_TRIALS else None
         if task is not None and task.n_complete and task.lists():
             dated.append((max(_without_zone(t.datetime_complete) for t in trials), task))
     return [task for _, task in sorted(dated, key=lambda pair: pair[0], reverse=True)]
