@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from lists_of_tasks import PLAIN, QUICK, SCORER, numbered, padded
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from scipy.stats import spearmanr
 from torch_defaults import torch_defaults
 
@@ -136,7 +136,7 @@ def test_patience_ends_a_training_that_gets_no_better() -> None:
     assert len(losses) - 1 - int(np.argmin(losses)) == 3
 
 
-def test_without_validation_the_last_weights_are_returned() -> None:
+def test_without_validation_the_last_weights_are_returned(tmp_path) -> None:
     seen: list[Progress] = []
     settings = replace(QUICK, n_steps=50)
     trained = meta_train(family(), None, SCORER, settings, seed=0, on_progress=seen.append)
@@ -145,6 +145,11 @@ def test_without_validation_the_last_weights_are_returned() -> None:
     assert all(entry.validation_loss == entry.loss for entry in seen)
     longer = meta_train(family(), None, SCORER, replace(settings, patience=1), seed=0)
     assert_equal(trained.parameters, longer.parameters)
+    settings, path = replace(settings, validate_every=1, patience=50), tmp_path / "state.ckpt"
+    trained = meta_train(family(), None, SCORER, settings, seed=0, checkpoint=path)
+    assert trained.history[-1].loss > trained.history[-1].best  # the best ones are others
+    last = load_file(path)
+    assert_equal(trained.parameters, {n: last[f"parameters/{n}"] for n in trained.parameters})
 
 
 def test_a_training_that_diverges_says_so() -> None:
