@@ -337,7 +337,8 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             values = hyperparameters(config, self.config_space)
             return self._study.add(values, None, state=TrialState.RUNNING)
         except ValueError as error:
-            logger.warning("Nothing is learnt from trial %s: %s", trial_id, error)
+            text = f"Nothing is learnt from trial {trial_id}: {error}"
+            self._study.warn_once(text, str(error).partition(", got")[0])
             return None
 
 

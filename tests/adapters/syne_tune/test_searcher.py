@@ -122,7 +122,8 @@ def test_what_cannot_belong_to_the_space_is_left_out_with_a_warning(caplog) -> N
         for _ in range(2):
             searcher.on_trial_result(3, {"a": "w", "b": 1}, 3.0)
             searcher.on_trial_complete(3, {"a": "w", "b": 1}, 3.0)
-        searcher.on_trial_complete(4, {"a": "x"}, 3.0)
+        for number, value in ((4, "x"), (5, "y")):  # for one reason: one warning
+            searcher.on_trial_complete(number, {"a": value}, 3.0)
     first, second = [record.getMessage() for record in caplog.records]
     assert "trial 3" in first and "'w'" in first and "'b'" in second
     assert searcher.trials == () and searcher.suggest() is not None
