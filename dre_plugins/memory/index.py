@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from dre_plugins.files import atomic_write, regular
 from dre_plugins.memory.recorded_study import Header, is_time
-from dre_plugins.memory.records import SUFFIX, TRIAL, RecordError, parsed, read_lines
+from dre_plugins.memory.records import FAILED, SUFFIX, TRIAL, RecordError, parsed, read_lines
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 
 FORMAT = "dre-plugins/memory-index"
-VERSION = 6
+VERSION = 7
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Entry:
     domains: Mapping[str, Any]  # its parameters by name, as `SearchSpace.to_dict` has them
     digest: str  # of the parameters, in whatever order
     n_trials: int  # number of ended trials
+    have_failed: bool  # whether all of them have
     last: float  # time when the last one ended, in seconds since 1970
     n_bytes: int  # size of its records
 
@@ -121,11 +122,12 @@ def _summary(path: Path) -> dict[str, Any] | None:
         header, lines = read_lines(path)
     except RecordError:
         return None
-    spaces, rows, numbers = [], [], set()
+    spaces, rows, numbers, have_failed = [], [], set(), True
     for line in lines:
         if trial := TRIAL.match(line):
             rows.append(line)
             numbers.add(int(trial[1]))
+            have_failed &= line.startswith(FAILED, trial.end())
             continue
         with suppress(*DAMAGES):  # counted where the study is read
             space = parsed(line)["space"]
@@ -140,6 +142,7 @@ def _summary(path: Path) -> dict[str, Any] | None:
         "domains": domains,
         "space": digest,
         "trials": sorted(numbers),
+        "have_failed": have_failed,
         "last": _last(rows, header),
     }
 
@@ -166,6 +169,7 @@ def _entry(records: Mapping[Path, tuple[int, dict[str, Any]]]) -> Entry:
         digest=newest["space"],
         # A trial that was recorded again, as after a restart, counts once.
         n_trials=len(set().union(*(summary["trials"] for summary in summaries))),
+        have_failed=all(summary["have_failed"] for summary in summaries),
         last=max(summary["last"] for summary in summaries),
         n_bytes=sum(size for size, _ in records.values()),
     )

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from dre_plugins.checks import is_real
+from dre_plugins.recommend.define_by_run import learnt_space
 from dre_plugins.recommend.directions import SIGNS
 from dre_plugins.recommend.trials import Observed, Trial, observed_trials
-from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.merging import merged_space
@@ -120,5 +120,7 @@ class RecordedStudy:
         merged = merged_space(self.spaces)
         if all(space == merged for space in self.spaces):
             return merged
-        configurations = [trial.configuration for trial in self.history()]
-        return SearchSpace(merged.domains, *infer_conditions(merged.domains, configurations))
+        history = self.history()
+        asked = [trial.configuration for trial in history]
+        space, _ = learnt_space(merged.domains, asked, [trial.state for trial in history])
+        return space

@@ -37,6 +37,7 @@ VERSION = 1
 
 # A line that begins like this is a trial; they are counted without being parsed.
 TRIAL = re.compile(rb'\{"trial":(\d{1,9}),')
+FAILED = b'"state":"failed",'  # follows in the line of a failed trial
 SUFFIX = ".jsonl"
 # Seconds between syncs: a power cut loses at most what was written since; a kill loses nothing.
 SECONDS_BETWEEN_SYNCS = 60.0

@@ -94,6 +94,7 @@ def usable(index: Index, *, without: str) -> list[Entry]:
         and entry.domains
         and len(entry.header.directions) == 1
         and entry.n_trials >= MIN_TRIALS
+        and not entry.have_failed  # they would take the places of others
     ]
 
 

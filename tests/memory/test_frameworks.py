@@ -14,6 +14,7 @@ from optuna_worker import open_storage, optimized, params_of, reported
 from remembered import DAY, files_of, loss, objective, optimize, write_studies, write_study
 
 from dre_plugins import DRESampler, Memory
+from dre_plugins.adapters.optuna import metadata_from_studies
 from dre_plugins.memory.records import TRIAL, read_study
 
 # ---- Optuna
@@ -49,6 +50,24 @@ def test_optuna_studies_are_recorded(memory):
     assert history[1].rungs == {1.0: study.trials[1].params["x"]}
     assert history[3].constraints == {"0": study.trials[3].params["x"] - 0.5}
     assert set(read.space().domains) == {"kind", "x"}
+
+
+@pytest.mark.parametrize("ending", [RuntimeError, optuna.TrialPruned])
+def test_trials_that_end_before_they_ask_for_all_show_no_condition(memory, ending):
+    def early(trial):
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        trial.report(0.0, 1)
+        if trial.number in (4, 5):
+            raise ending
+        return trial.suggest_float("x" if kind == "a" else "y", 0.0, 1.0)
+
+    study = optuna.create_study(sampler=DRESampler(seed=1, memory=memory, prior=None))
+    for kind in "abababab":
+        study.enqueue_trial({"kind": kind})
+    study.optimize(early, n_trials=8, catch=RuntimeError)
+    (task,) = metadata_from_studies(study)
+    assert {condition.child for condition in task.space.conditions} == {"x", "y"}
+    assert read_study(files_of(memory)).space() == task.space
 
 
 def test_all_brackets_of_hyperband_are_recorded_as_one_study(memory):

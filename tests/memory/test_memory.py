@@ -24,7 +24,8 @@ from remembered import (
 
 from dre_plugins import AskTell, Memory
 from dre_plugins.memory.records import read_study
-from dre_plugins.recommend.trials import TrialState
+from dre_plugins.memory.selection import MAX_STUDIES, MIN_TRIALS
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, SearchSpace
 
 # ---- where it is
@@ -152,6 +153,16 @@ def test_what_has_other_knowledge_or_several_objectives_is_recorded_only(memory,
 def test_what_nothing_overlaps_with_starts_as_without_a_memory(memory):
     write_study(memory, "past", space=SearchSpace({"x": Float(0.0, 1.0)}))
     assert configurations(tune(memory, 8)) == configurations(tune(False, 8))
+
+
+def test_studies_whose_trials_have_all_failed_do_not_take_the_place_of_others(memory):
+    write_study(memory, "good")
+    for number in range(MAX_STUDIES):
+        failing = memory_of(f"failing {number}", memory)
+        for trial in range(MIN_TRIALS):
+            ended = Trial({"lr": 0.1, "layers": 1}, TrialState.FAILED)
+            failing.record(trial, lambda ended=ended: (ended, SPACE))
+    assert tune(memory, 0).stats["past_studies"] == 1
 
 
 def test_past_studies_of_other_values_do_not_end_a_study(memory):

@@ -23,12 +23,11 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.domains import choice_of
 from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
-from dre_plugins.adapters.optuna.define_by_run import absences_of
 from dre_plugins.checks import is_real
+from dre_plugins.recommend import define_by_run
 from dre_plugins.recommend.trials import Trial, TrialState, number_of
 from dre_plugins.space import Domain, Float, Integer, SearchSpace, UnsupportedDomainError
 from dre_plugins.space.base import FARTHEST, UNIT_MAX, UNIT_MIN, Mask, match_key, naming_parameter
-from dre_plugins.space.conditions import infer_conditions
 
 CLAIM_KEY = "dre:suggestion"
 # A parameter that has had a single value in this many trials is a constant.
@@ -230,12 +229,7 @@ def learnt_space(
     history: Sequence[Trial],
     ordered: bool = True,
 ) -> tuple[SearchSpace, Mask]:
-    """Return the search space, with conditions learnt from the parameters that trials asked for.
-
-    Returns:
-        The space, and which trials asked for all parameters that belong to their values `[N]`; one
-        that failed or is still running may lack some, see `define_by_run`.
-    """
+    """Return the search space with conditions, see `define_by_run.learnt_space`."""
     domains = {
         name: domain_of(name, distribution, ordered=ordered)
         for name, distribution in search_space.items()
@@ -244,16 +238,7 @@ def learnt_space(
         {name: value for name, value in converted.configuration.items() if name in trial.params}
         for trial, converted in zip(trials, history, strict=True)
     ]
-    plain = SearchSpace(domains)
-    if all(values.keys() == asked[0].keys() for values in asked):
-        units = np.zeros((len(asked), plain.n_parameters))  # values do not matter, and take time
-    else:
-        units = plain.to_units(asked)
-    evidence = absences_of(units, [STATES[trial.state] for trial in trials])
-    rows = np.flatnonzero(evidence.shows_absence)
-    since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
-    conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)
-    return SearchSpace(domains, conditions, optional), evidence.is_whole
+    return define_by_run.learnt_space(domains, asked, [STATES[trial.state] for trial in trials])
 
 
 def spanning(

@@ -30,6 +30,7 @@ from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, t
 from dre_plugins.memory.access import StudyMemory, count_failure
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded_study import Header, seconds_of
+from dre_plugins.memory.records import has_grown
 from dre_plugins.memory.selection import first_with, most_alike, overlap
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
@@ -193,13 +194,19 @@ class PriorSource:
         """Return the given priors, or one of the given past studies except the study itself.
 
         Otherwise a study that is resumed in the storage of its past studies would learn from
-        itself, and go on differently than without the interruption.
+        itself, and go on differently than without the interruption. If several storages have its
+        name, a number was added to the names of all but the first one.
         """
         name, whole = study.study_name, self._whole.prior
         if not isinstance(whole, PastTasks) or name not in [task.name for task in whole.tasks]:
             return self._whole
         if name not in self._without:
-            others = [task for task in whole.tasks if task.name != name]
+            own = [*metadata_from_studies(study)]  # none before its first trial has ended
+            others = [
+                task
+                for task in whole.tasks
+                if task.name != name and not any(has_grown(now, task) for now in own)
+            ]
             prior: LoadedPrior = UNIVERSAL
             with suppress(ValueError):  # nothing to learn from is left
                 prior = PastTasks(others, whole.mapping)

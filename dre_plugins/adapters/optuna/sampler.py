@@ -15,13 +15,13 @@ from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, checked_cost_name, seed_from
 from dre_plugins.adapters.optuna import attributes, claims, conversion
-from dre_plugins.adapters.optuna.define_by_run import independent_unit
 from dre_plugins.adapters.optuna.history import History, cost_of
 from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource
 from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.adapters.optuna.suggestions import Suggestions
 from dre_plugins.checks import require
+from dre_plugins.recommend.define_by_run import independent_unit
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
@@ -334,7 +334,9 @@ class DRESampler(BaseSampler):
                 sampler = self._independent_sampler
                 return self._rules.drawn(sampler, study, trial, param_name, param_distribution)
             self.stats["independent"] += 1
-            unit = independent_unit(trial, domain, self._seed, is_known=param_name in chosen)
+            unit = independent_unit(
+                trial.number, len(trial.params), domain, self._seed, is_known=param_name in chosen
+            )
         values = self._rules.values(study, trial, param_name, domain, unit)
         if domain.n_values is None or self._settings.allow_duplicates:
             return next(values)

@@ -17,8 +17,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState as OptunaState, create_trial
 
 from dre_plugins.adapters.optuna import DRESampler, claims, conversion
-from dre_plugins.adapters.optuna.define_by_run import Absences, absences_of
 from dre_plugins.adapters.optuna.history import trial_of
+from dre_plugins.recommend.define_by_run import Absences, absences_of
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space import UnsupportedDomainError
 

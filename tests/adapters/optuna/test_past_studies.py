@@ -41,6 +41,19 @@ def test_a_resumed_study_does_not_learn_from_itself(argument, tmp_path):
     assert resumed == trials_of("in one go", [6])
 
 
+def test_a_study_whose_name_is_in_several_storages_does_not_learn_from_itself(tmp_path):
+    urls = [f"sqlite:///{tmp_path}/{day}.db" for day in ("monday", "tuesday")]
+    named = [(urls[0], "same"), (urls[0], "same (2)"), (urls[1], "same")]
+    for seed, (url, name) in enumerate(named):
+        study = optuna.create_study(storage=url, study_name=name)
+        study.add_trials(past_study(seed, n_trials=5).trials)
+    assert [task.name for task in metadata_from_studies(urls)][1:] == ["same (2)", "same (3)"]
+    sampler = sampler_of(past_studies=urls)
+    study.sampler = sampler  # of Tuesday
+    study.optimize(objective, n_trials=1)
+    assert sampler.explain(study, 5).past_studies == "same (2)"
+
+
 def test_a_sampler_of_several_studies_forgets_nothing():
     """Each study learns from all past ones but itself, whatever the sampler did before."""
     metadata = metadata_from_studies([past_study(seed) for seed in range(3)])

@@ -11,15 +11,17 @@ Notation: `N` trials in order of number, `P` parameters, `K` different sets of p
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from optuna.trial import FrozenTrial
 
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.base import Domain, Mask, Positions, Units
 from dre_plugins.space.candidates import sobol_point, start_up_unit
+from dre_plugins.space.conditions import infer_conditions
+from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import distinct_rows, value_numbers
 
 # A trial may fail by accident before it asks for all parameters. If it counted as whole, no trial
@@ -37,6 +39,27 @@ class Absences:
     is_whole: Mask  # trials that stand for all that agree on the parameters they asked for `[N]`
     shows_absence: Mask  # trials whose missing parameters were inactive `[N]`
     since: Positions  # position of the first trial that shows it, for each parameter `[P]`
+
+
+def learnt_space(
+    domains: Mapping[str, Domain], asked: Sequence[Mapping[str, Any]], states: Sequence[TrialState]
+) -> tuple[SearchSpace, Mask]:
+    """Return the search space, with conditions learnt from the parameters that trials asked for.
+
+    Returns:
+        The space, and which trials asked for all parameters that belong to their values `[N]`; one
+        that failed or is still running may lack some.
+    """
+    plain = SearchSpace(domains)
+    if all(values.keys() == asked[0].keys() for values in asked):
+        units = np.zeros((len(asked), plain.n_parameters))  # values do not matter, and take time
+    else:
+        units = plain.to_units(asked)
+    evidence = absences_of(units, states)
+    rows = np.flatnonzero(evidence.shows_absence).tolist()
+    since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
+    conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)
+    return SearchSpace(domains, conditions, optional), evidence.is_whole
 
 
 def absences_of(units: Units, states: Sequence[TrialState]) -> Absences:
@@ -107,15 +130,16 @@ def _agreeing(
                     yield a, b, np.array(first, dtype=np.intp), np.array(second, dtype=np.intp)
 
 
-def independent_unit(trial: FrozenTrial, domain: Domain, seed: int, *, is_known: bool) -> float:
-    """Return a unit of the next parameter of a trial, which is sampled independently.
+def independent_unit(
+    number: int, position: int, domain: Domain, seed: int, *, is_known: bool
+) -> float:
+    """Return a unit of the parameter at a position of a trial, which is sampled independently.
 
     That of a new parameter is one coordinate of the trial's start-up point. If the model knows the
     parameter, but few trials have asked for this range, the unit is random: that may happen in
     every second turn, and every second point is in the same half.
     """
-    position = len(trial.params)
     if is_known:
-        return float(np.random.default_rng([seed, trial.number, position]).random())
-    unit = float(sobol_point(position + 1, trial.number, seed)[position])
-    return start_up_unit(domain, unit, trial.number)
+        return float(np.random.default_rng([seed, number, position]).random())
+    unit = float(sobol_point(position + 1, number, seed)[position])
+    return start_up_unit(domain, unit, number)
