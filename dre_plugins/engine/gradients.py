@@ -128,7 +128,7 @@ class _PerceptronGradient:
         """
         for layer in reversed(range(len(self._weights))):
             below, by_weight = self._below[layer], self._by_weights[layer]
-            is_column = error.shape[-1] == 1  # its products take a fifth of the time like this
+            is_column = error.shape[-1] == 1  # as a row it is multiplied in a fifth of the time
             if is_column:
                 torch.bmm(error.mT, below, out=by_weight.mT)
             else:

@@ -60,10 +60,12 @@ def suggested() -> list[Any]:
     """Return what a study tries, of the ensemble and of the universal prior, and what it says."""
     space = {"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0), "k": Categorical(["a", "b"])}
     study = AskTell(space, seed=3, settings=Settings(preset=TINY), n_startup_trials=4)
-    told(study, 9, lambda configuration: configuration["x"] ** 2 + configuration["y"])
+    told(study, 12, lambda configuration: configuration["x"] ** 2 + configuration["y"])
     assert study.stats["fallbacks"] == 0 and study.stats["model"]
     tried = [trial.configuration for trial in study.trials]
-    return [*tried, study.recommend(), study.expected_gain()]
+    gain = study.expected_gain()
+    assert gain is not None
+    return [*tried, study.recommend(), gain]
 
 
 @pytest.mark.parametrize(
