@@ -69,7 +69,7 @@ class History:
         problem = ""
         for trial in trials:
             ended = kept.get(trial.number)
-            if ended is None:
+            if ended is None or ended.source is not trial:  # a thread has another study's
                 try:
                     converted: Trial | str = trial_of(trial, search_space, directions, self._cost)
                 except ValueError as error:
